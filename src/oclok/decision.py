@@ -1,0 +1,128 @@
+"""What a policy chose in one round, and what it believed when it chose."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oclok.errors import InputError
+from oclok.persistence import Persistent
+from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.validation import as_contexts, as_count, as_positions, as_vector
+
+
+@dataclass(frozen=True, eq=False)
+class Decision(Persistent):
+    """The super arm of one round. Frozen: its arrays cannot be written to.
+
+    Attributes:
+        round: t, counted from 1.
+        super_arm: positions, ascending, into the contexts given to `select`; shape (K,).
+        contexts: contexts of the chosen base arms; shape (K, D).
+        index: their indices; shape (K,).
+        mean, std: their posterior means and standard deviations; shape (K,), or None where the
+            policy has none.
+        is_exact: the exact posterior would, provably, have chosen this super arm.
+
+    Example:
+        >>> decision = Decision(1, [2], [[0.5, 0.1]], [1.7])
+        >>> Decision.from_json(decision.to_json()) == decision
+        True
+    """
+
+    round: int
+    super_arm: IntArray
+    contexts: FloatArray
+    index: FloatArray
+    mean: FloatArray | None = None
+    std: FloatArray | None = None
+    is_exact: bool = False
+
+    def __init__(
+        self,
+        round: int,  # noqa: A002  (the paper's word)
+        super_arm: ArrayLike,
+        contexts: ArrayLike,
+        index: ArrayLike,
+        mean: ArrayLike | None = None,
+        std: ArrayLike | None = None,
+        is_exact: bool = False,
+    ) -> None:
+        positions = as_positions(super_arm, "super_arm")
+        count = positions.size
+        chosen = np.empty((0, 0)) if count == 0 else as_contexts(contexts)
+        if len(chosen) != count:
+            raise InputError(f"{count} chosen base arms but {len(chosen)} rows of contexts")
+        self._restore(
+            {
+                "round": as_count(round, "round"),
+                "super_arm": positions,
+                "contexts": chosen.copy(),
+                "index": as_vector(index, "index", count).copy(),
+                "mean": None if mean is None else as_vector(mean, "mean", count).copy(),
+                "std": None if std is None else as_vector(std, "std", count).copy(),
+                "is_exact": bool(is_exact),
+            }
+        )
+
+    @classmethod
+    def trusted(cls, **state: Any) -> Decision:
+        """Make a decision of fresh, checked arrays, without looking at them again."""
+        decision = cls.__new__(cls)
+        decision._restore(state)
+        return decision
+
+    @cached_property
+    def id(self) -> str:
+        """A short text that names this decision: its round and a digest of its content."""
+        digest = hashlib.blake2b(digest_size=8)
+        for value in self._state().values():
+            if isinstance(value, np.ndarray):
+                digest.update(value.tobytes())
+        return f"{self.round}-{digest.hexdigest()}"
+
+    def to_json(self) -> str:
+        """Return the decision as JSON text; floats survive the way there and back exactly."""
+        return json.dumps({"id": self.id, **{k: _plain(v) for k, v in self._state().items()}})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Decision:
+        """Return the decision that `to_json` wrote."""
+        try:
+            fields = json.loads(text)
+            name = fields.pop("id")
+            decision = cls(**fields)
+        except (ValueError, TypeError, KeyError, AttributeError) as reason:
+            raise InputError(f"not a decision written by to_json: {reason}") from None
+        if decision.id != name:
+            raise InputError(f"the decision {name!r} was altered: its content gives {decision.id}")
+        return decision
+
+    def __len__(self) -> int:
+        return int(self.super_arm.size)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Decision):
+            return NotImplemented
+        return self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def _state(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,60 @@
+"""Every error that oclok raises on purpose.
+
+    OclokError
+    ├── InputError            an argument has a wrong type, shape or value
+    │   ├── ContextError      … the contexts
+    │   └── OutcomeError      … the outcomes
+    ├── FeedbackError         outcomes for a decision that was never made, or given twice
+    ├── OracleError           the oracle does not fit this round
+    │   └── InfeasibleError   no feasible super arm exists
+    ├── NumericalError        a factorisation failed; the state is as it was
+    ├── StorageError          a file cannot be written, or read as a saved policy
+    ├── DataError             a data set is missing or malformed
+    └── ExperimentError       an experiment cannot be run as asked
+"""
+
+from __future__ import annotations
+
+
+class OclokError(Exception):
+    """Base of all errors raised by oclok."""
+
+
+class InputError(OclokError, ValueError):
+    """An argument has a wrong type, shape or value."""
+
+
+class ContextError(InputError):
+    """Contexts are not a finite (M, D) array of the expected dimension."""
+
+
+class OutcomeError(InputError):
+    """Outcomes are not a finite array with one number per chosen base arm."""
+
+
+class FeedbackError(OclokError):
+    """Outcomes belong to no pending decision, or were given before."""
+
+
+class OracleError(OclokError):
+    """The oracle does not fit the base arms of this round."""
+
+
+class InfeasibleError(OracleError):
+    """No feasible super arm exists."""
+
+
+class NumericalError(OclokError, ArithmeticError):
+    """A factorisation failed; the posterior is as it was before the call."""
+
+
+class StorageError(OclokError):
+    """A policy cannot be written to, or read from, a file."""
+
+
+class DataError(OclokError):
+    """A data set is missing or not in the expected format."""
+
+
+class ExperimentError(OclokError):
+    """An experiment cannot be run as asked."""

@@ -1,0 +1,24 @@
+"""Which super arms are feasible, what they are worth, and solvers that find the best one."""
+
+from __future__ import annotations
+
+from oclok.oracles.base import Oracle
+from oclok.oracles.coverage import Coverage
+from oclok.oracles.influence import TIMPlus
+from oclok.oracles.knapsack import Knapsack
+from oclok.oracles.matching import Matching
+from oclok.oracles.paths import Path
+from oclok.oracles.program import Program
+from oclok.oracles.subsets import Partition, TopK
+
+__all__ = [
+    "Coverage",
+    "Knapsack",
+    "Matching",
+    "Oracle",
+    "Partition",
+    "Path",
+    "Program",
+    "TIMPlus",
+    "TopK",
+]

@@ -1,0 +1,166 @@
+"""Super arms whose costs fit into a budget.
+
+| symbol  | meaning                                                                |
+|---------|------------------------------------------------------------------------|
+| profit  | the index of the candidates (positive, affordable alone), scaled; (N,) |
+| weight  | their costs in units, whole numbers up to CAPACITY; (N,)               |
+| greedy  | candidates by profit per weight, as long as they fit                   |
+| price   | λ, profit per weight of the first candidate that no longer fits        |
+| loss    | distance of profit from λ weight: what a flip costs at that price; (N,) |
+| load    | weight of each partial choice that is still of interest; (L,)          |
+| worth   | their profit; (L,)                                                     |
+
+Candidates are decided in the order of their loss, smallest first: each partial choice is kept
+and, as its twin, flipped (a greedy candidate out, another one in). Let V be the value of a
+choice and λ ≥ 0. The Lagrangian bound says that a partial choice and all that follows from it
+have V ≤ worth + λ (CAPACITY - load), and that each further flip lowers this by its loss. So a
+partial choice is dropped if another one is as light and as good (Nemhauser and Ullmann 1969),
+or if its bound, less the smallest loss to come, does not beat the best choice that fits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oclok.errors import InputError, OracleError
+from oclok.oracles.base import SumOracle
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from oclok.validation import as_vector
+
+#: Number of units in a budget. Sums of units up to a budget are exact in any order, and a
+#: budget's worth of costs, each a few times 2⁻⁵³ off, is off by less than a unit.
+CAPACITY = float(2**48)
+#: Most partial choices that are kept at a time: about a second of work.
+LARGEST_LIST = 2**20
+#: Gains below this share of the best value, or below a unit per candidate, are no gains.
+ROUNDING = 1e-12
+
+
+class Knapsack(SumOracle):
+    """Choose base arms with the largest sum whose costs are within a budget.
+
+    Exact: α = 1 for any real costs, up to rounding (1e-12 of the value, and a unit's worth per
+    base arm). Only base arms with a positive index are chosen; the empty super arm is feasible.
+    Between base arms of the same index and cost the lower position is chosen; between other
+    choices of equal value the answer is the same each time, but not by position.
+
+    Costs are counted in units of 2⁻⁴⁸ of the budget, rounded down, so that what fits on paper
+    fits: 0.1 + 0.2 into 0.3. A super arm exceeds the budget by less than |S| units (4e-15 each).
+
+    Problems in which index and cost are proportional, but share no common unit, have no known
+    quick solution; an `OracleError` says so where one would need too much time and memory.
+
+    Args:
+        costs: cost of each base arm, at least 0; shape (M,).
+        budget: the largest sum of costs, at least 0.
+
+    >>> oracle = Knapsack(costs=[0.5, 0.4, 0.3, 0.3], budget=0.6)
+    >>> oracle([0.9, 0.8, 0.5, 0.6])
+    array([2, 3])
+    """
+
+    def __init__(self, costs: ArrayLike, budget: float) -> None:
+        self.costs = as_vector(costs, "costs").copy()
+        if (self.costs < 0).any():
+            first = int(np.argmax(self.costs < 0))
+            raise InputError(f"costs must be at least 0; position {first} is {self.costs[first]}")
+        self.budget = float(as_vector([budget], "budget")[0])
+        if self.budget < 0:
+            raise InputError(f"budget must be at least 0; got {budget!r}")
+        self.size = self.costs.size
+        self._units = _in_units(self.costs, self.budget)
+
+    def is_feasible(self, super_arm: ArrayLike) -> bool:
+        """Return whether the costs of `super_arm`, in units, sum up to at most the budget."""
+        chosen = self._positions(super_arm)
+        return chosen is not None and bool(self._units[chosen].sum() <= CAPACITY)
+
+    def _solve(self, index: FloatArray) -> IntArray:
+        candidates = np.flatnonzero((index > 0) & (self._units <= CAPACITY))
+        if candidates.size == 0:
+            return candidates
+        profit, weight = index[candidates], self._units[candidates]
+        profit = np.ldexp(profit, -np.frexp(profit.max())[1])  # so that no sum overflows
+        chosen = _best_choice(profit, weight)
+        return np.sort(candidates[_lowest_twins(chosen, profit, weight)])
+
+
+def _in_units(costs: FloatArray, budget: float) -> FloatArray:
+    if budget == 0:
+        return np.where(costs > 0, CAPACITY + 1, 0.0)
+    with np.errstate(over="ignore"):
+        return np.minimum(np.floor(costs / budget * CAPACITY), CAPACITY + 1)
+
+
+def _best_choice(profit: FloatArray, weight: FloatArray) -> BoolArray:
+    """Return which candidates to choose, as a mask of shape (N,)."""
+    with np.errstate(divide="ignore", over="ignore"):
+        density = profit / weight
+    by_density = np.argsort(-density, kind="stable")
+    filled = np.cumsum(weight[by_density])
+    split = int(np.searchsorted(filled, CAPACITY, side="right"))
+    chosen = np.zeros(profit.size, dtype=bool)
+    chosen[by_density[:split]] = True
+    if split == profit.size:
+        return chosen
+
+    price = density[by_density[split]]
+    loss = np.abs(profit - price * weight)
+    by_loss = np.argsort(loss, kind="stable")
+    sign = np.where(chosen, -1.0, 1.0)[by_loss]
+    gain, growth = sign * profit[by_loss], sign * weight[by_loss]
+    next_loss = np.append(loss[by_loss[1:]], np.inf)
+    unit_each = price * profit.size
+
+    load, worth = np.array([weight[chosen].sum()]), np.array([profit[chosen].sum()])
+    best, best_at = worth[0], (-1, 0)
+    trail: list[IntArray] = []  # of each step: where its partial choices came from
+    for step in range(profit.size):
+        load = np.concatenate([load, load + growth[step]])
+        worth = np.concatenate([worth, worth + gain[step]])
+        origin = np.argsort(load, kind="stable")
+        load, worth = load[origin], worth[origin]
+        fitting = int(np.searchsorted(load, CAPACITY, side="right"))
+        if fitting and worth[:fitting].max() > best:
+            top = int(np.argmax(worth[:fitting]))
+            best, best_at = worth[top], (step, int(origin[top]))
+        bound = worth + price * (CAPACITY - load) - next_loss[step]
+        keep = bound > best * (1 + ROUNDING) + unit_each
+        keep[1:] &= worth[1:] > np.maximum.accumulate(worth)[:-1]
+        load, worth = load[keep], worth[keep]
+        trail.append(origin[keep])
+        if load.size == 0:
+            break
+        if load.size > LARGEST_LIST:
+            raise OracleError(
+                f"too hard: more than {LARGEST_LIST} partial choices of the {profit.size} base "
+                "arms may still be best, as index and cost are nearly proportional; round the "
+                "costs to few digits"
+            )
+    flipped = by_loss[_flips(trail, *best_at)]
+    chosen[flipped] = ~chosen[flipped]
+    return chosen
+
+
+def _flips(trail: list[IntArray], step: int, origin: int) -> list[int]:
+    """Return the steps at which a partial choice, made at `step` from `origin`, was flipped."""
+    flips = []
+    while step >= 0:
+        before = trail[step - 1].size if step else 1
+        if origin >= before:
+            flips.append(step)
+        step -= 1
+        if step >= 0:
+            origin = int(trail[step][origin % before])
+    return flips
+
+
+def _lowest_twins(chosen: BoolArray, profit: FloatArray, weight: FloatArray) -> IntArray:
+    """Return as many candidates of each profit and weight as are chosen, the first ones."""
+    order = np.lexsort((profit, weight))
+    is_first = np.append(True, (np.diff(profit[order]) != 0) | (np.diff(weight[order]) != 0))
+    kind = np.cumsum(is_first) - 1
+    wanted = np.bincount(kind, weights=chosen[order])
+    rank = np.arange(order.size) - np.flatnonzero(is_first)[kind]
+    lowest: IntArray = order[rank < wanted[kind]]
+    return lowest

@@ -1,0 +1,246 @@
+"""Objects to one file and back, with no pickle: nothing in a file is ever executed.
+
+A file is a zip archive: `state.json`, a tree of plain values, and one `.npy` entry per array.
+In the tree, what JSON does not know is an object with one `$` key:
+
+    {"$array": "0.npy"}                        a NumPy array of numbers
+    {"$tuple": […]}  {"$float": "nan"}         what their names say
+    {"$generator": {…}}                        the state of a numpy.random.Generator
+    {"$kernel": "RBF", "params": {…}}          a kernel of sklearn.gaussian_process.kernels
+    {"$ufunc": "log1p"}                        a NumPy universal function
+    {"$object": "TopK", "state": {…}}          a `Persistent` object
+
+Only classes that are already imported and derive from `Persistent` are ever made from a file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oclok.errors import StorageError
+
+FORMAT = "oclok"
+VERSION = 1
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal states give equal bytes
+_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+
+
+class Persistent:
+    """An object that `save` can write. By default its state is its `__dict__`.
+
+    A class with caches, or with attributes that are not plain values, arrays, kernels,
+    generators or other `Persistent` objects, overrides `_state` and `_restore`.
+    """
+
+    _classes: ClassVar[dict[str, type[Persistent]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Persistent._classes[_class_name(cls)] = cls
+
+    def _state(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
+    """Write `thing` to `path` atomically: a crash leaves the old file or the new one."""
+    target = Path(path)
+    content = dumps(thing)
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as reason:
+        raise StorageError(f"cannot write {target}: {reason}") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as reason:
+        raise StorageError(f"cannot write {target}: {reason}") from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    _sync_directory(target.parent)
+
+
+def load(path: str | os.PathLike[str]) -> Persistent:
+    """Read what `save` wrote; `StorageError` for anything else."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as reason:
+        raise StorageError(f"cannot read {path}: {reason}") from None
+    try:
+        return loads(content)
+    except StorageError as reason:
+        raise StorageError(f"{path}: {reason}") from None
+
+
+def dumps(thing: Persistent) -> bytes:
+    """Return the bytes that `save` writes; equal states give equal bytes."""
+    arrays: list[np.ndarray] = []
+    tree = {"format": FORMAT, "version": VERSION, "content": _encode(thing, arrays)}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo("state.json", _EPOCH), json.dumps(tree, allow_nan=False))
+        for position, array in enumerate(arrays):
+            entry = zipfile.ZipInfo(f"{position}.npy", _EPOCH)
+            with archive.open(entry, "w", force_zip64=array.nbytes > 2**30) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def loads(content: bytes) -> Persistent:
+    """Return the object that `dumps` turned into bytes."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            tree = json.loads(archive.read("state.json"))
+            if not isinstance(tree, dict) or tree.get("format") != FORMAT:
+                raise StorageError("not a file written by oclok")
+            version = tree.get("version")
+            if not isinstance(version, int):
+                raise StorageError(f"the version must be a number; got {version!r}")
+            if version > VERSION:
+                raise StorageError(
+                    f"written by a newer oclok (file version {version}, this one reads up to "
+                    f"{VERSION}); upgrade oclok to load it"
+                )
+            thing = _decode(tree["content"], archive)
+    except StorageError:
+        raise
+    except (zipfile.BadZipFile, EOFError) as reason:
+        raise StorageError(f"not a complete file written by oclok: {reason}") from None
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as reason:
+        raise StorageError(f"not a valid file written by oclok: {reason!r}") from None
+    if not isinstance(thing, Persistent):
+        raise StorageError(f"holds a {type(thing).__name__}, not an object of oclok")
+    return thing
+
+
+def _class_name(cls: type) -> str:
+    own = cls.__module__.split(".")[0] == "oclok"
+    return cls.__qualname__ if own else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.generic):
+        return _encode(value.item(), arrays)
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "biuf":
+            raise StorageError(f"cannot save an array of dtype {value.dtype}")
+        arrays.append(value)
+        return {"$array": f"{len(arrays) - 1}.npy"}
+    if isinstance(value, list):
+        return [_encode(item, arrays) for item in value]
+    if isinstance(value, tuple):
+        return {"$tuple": [_encode(item, arrays) for item in value]}
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) and not key.startswith("$") for key in value):
+            raise StorageError("cannot save a dict whose keys are not plain strings")
+        return {key: _encode(item, arrays) for key, item in value.items()}
+    if isinstance(value, Persistent):
+        state = {key: _encode(item, arrays) for key, item in value._state().items()}
+        return {"$object": _class_name(type(value)), "state": state}
+    if isinstance(value, np.random.Generator):
+        return {"$generator": _encode(value.bit_generator.state, arrays)}
+    if isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
+        return {"$ufunc": value.__name__}
+    return _encode_kernel(value, arrays)
+
+
+def _encode_kernel(value: Any, arrays: list[np.ndarray]) -> Any:
+    from sklearn.gaussian_process import kernels
+
+    cls = type(value)
+    if isinstance(value, kernels.Kernel):
+        if getattr(kernels, cls.__name__, None) is not cls:
+            raise StorageError(f"cannot save kernel {cls.__name__}: only scikit-learn's own")
+        params = _encode(value.get_params(deep=False), arrays)
+        return {"$kernel": cls.__name__, "params": params}
+    raise StorageError(
+        f"cannot save a {cls.__module__}.{cls.__qualname__}: derive it from "
+        "oclok.persistence.Persistent, or keep it out of the saved object"
+    )
+
+
+def _decode(value: Any, archive: zipfile.ZipFile) -> Any:
+    if isinstance(value, list):
+        return [_decode(item, archive) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$float" in value:
+        return float(value["$float"])
+    if "$array" in value:
+        content = io.BytesIO(archive.read(value["$array"]))
+        return np.lib.format.read_array(content, allow_pickle=False)
+    if "$tuple" in value:
+        return tuple(_decode(item, archive) for item in value["$tuple"])
+    if "$generator" in value:
+        return _decode_generator(_decode(value["$generator"], archive))
+    if "$ufunc" in value:
+        function = getattr(np, value["$ufunc"], None)
+        if not isinstance(function, np.ufunc):
+            raise StorageError(f"unknown NumPy function {value['$ufunc']!r}")
+        return function
+    if "$kernel" in value:
+        return _decode_kernel(value["$kernel"], _decode(value["params"], archive))
+    if "$object" in value:
+        return _decode_object(value["$object"], _decode(value["state"], archive))
+    return {key: _decode(item, archive) for key, item in value.items()}
+
+
+def _decode_generator(state: dict[str, Any]) -> np.random.Generator:
+    if state["bit_generator"] not in _BIT_GENERATORS:
+        raise StorageError(f"unknown random generator {state['bit_generator']!r}")
+    bits = getattr(np.random, state["bit_generator"])(0)
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+def _decode_kernel(name: str, params: dict[str, Any]) -> Any:
+    from sklearn.gaussian_process import kernels
+
+    cls = getattr(kernels, name, None)
+    if not (isinstance(cls, type) and issubclass(cls, kernels.Kernel)):
+        raise StorageError(f"unknown kernel {name!r}")
+    return cls(**params)
+
+
+def _decode_object(name: str, state: dict[str, Any]) -> Persistent:
+    import oclok.oracles
+    import oclok.policies
+    import oclok.posterior  # noqa: F401  (imported for their classes)
+
+    cls = Persistent._classes.get(name)
+    if cls is None:
+        raise StorageError(f"unknown class {name!r}; import the module that defines it, then load")
+    thing: Persistent = cls.__new__(cls)
+    thing._restore(state)
+    return thing
+
+
+def _sync_directory(directory: Path) -> None:
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+__all__ = ["FORMAT", "VERSION", "Persistent", "dumps", "load", "loads", "save"]

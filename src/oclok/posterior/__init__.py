@@ -1,0 +1,10 @@
+"""Posteriors: what the outcomes so far say about f."""
+
+from __future__ import annotations
+
+from oclok.posterior.base import Posterior
+from oclok.posterior.dictionary import DictionaryPosterior
+from oclok.posterior.exact import ExactPosterior
+from oclok.posterior.sparse import SparsePosterior
+
+__all__ = ["DictionaryPosterior", "ExactPosterior", "Posterior", "SparsePosterior"]

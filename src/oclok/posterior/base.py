@@ -1,0 +1,136 @@
+"""What every posterior is: a belief about f, made of contexts and noisy outcomes."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+
+from oclok.errors import InputError
+from oclok.persistence import Persistent
+from oclok.posterior.linalg import add_to_diagonal
+from oclok.typing import ArrayLike, FloatArray
+from oclok.validation import as_contexts, as_outcomes, as_positive
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
+
+
+class Bounded(NamedTuple):
+    """A prediction, and how far it can be from the exact posterior's; each of shape (M,)."""
+
+    mean: FloatArray
+    std: FloatArray
+    mean_error: FloatArray | float
+    std_error: FloatArray | float
+
+
+class Posterior(Persistent, ABC):
+    """A Gaussian belief about f with zero prior mean.
+
+    Args:
+        kernel: a kernel of `sklearn.gaussian_process.kernels`, sums and products included.
+        noise_std: standard deviation σ of the noise of an outcome.
+    """
+
+    def __init__(self, kernel: Kernel, noise_std: float) -> None:
+        if not (callable(kernel) and hasattr(kernel, "diag")):
+            raise InputError(
+                "kernel must be an instance of a kernel from sklearn.gaussian_process.kernels, "
+                f"such as RBF(1.0); got {kernel!r}"
+            )
+        self.kernel = kernel
+        self.noise_std = as_positive(noise_std, "noise_std")
+
+    def update(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Learn `outcomes`, shape (N,), seen at `contexts`, shape (N, D): all or none."""
+        X = as_contexts(contexts, self.dimension)
+        self._update(X, as_outcomes(outcomes, len(X)))
+
+    def predict(self, contexts: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of f at `contexts` (M, D), each of shape (M,)."""
+        return self._predict(as_contexts(contexts, self.dimension))
+
+    def covariance(self, contexts: ArrayLike) -> FloatArray:
+        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
+        return self._covariance(as_contexts(contexts, self.dimension))
+
+    def predict_bounded(self, contexts: ArrayLike) -> Bounded:
+        """Return mean and std at `contexts` (M, D) with bounds on their distance from exact."""
+        return self._predict_bounded(as_contexts(contexts, self.dimension))
+
+    def refine(self, contexts: ArrayLike) -> Bounded:
+        """Return the same as `predict_bounded`, as close to exact as can be afforded."""
+        return self._refine(as_contexts(contexts, self.dimension))
+
+    def innovations(self, contexts: ArrayLike, outcomes: ArrayLike) -> FloatArray:
+        """Return how surprising `outcomes` (N,) at `contexts` (N, D) are: standard normal.
+
+        C⁻¹(r - mean), where CCᵀ = covariance + σ²I: independent standard normal numbers if
+        kernel and noise are right. Ask before the outcomes are learned.
+        """
+        X = as_contexts(contexts, self.dimension)
+        residual = as_outcomes(outcomes, len(X)) - self._predict_known(X)
+        S = self._covariance(X)
+        add_to_diagonal(S, self.noise_std**2)
+        whitened: FloatArray = dtrsm(1.0, dpotrf(S, lower=1)[0], residual[:, None], lower=1)
+        return whitened[:, 0]
+
+    def expect(self, contexts: ArrayLike) -> None:
+        """Prepare for questions about contexts (M, D) like these. Changes no answer."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of outcomes learned."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int | None:
+        """D, or None as long as nothing was learned."""
+
+    @property
+    @abstractmethod
+    def information_gain(self) -> float:
+        """I(r; f) of all outcomes so far, in nats: ½ log det(I + σ⁻²K)."""
+
+    @property
+    def rank(self) -> int:
+        """How many basis functions the posterior holds."""
+        return len(self.inducing)
+
+    @property
+    @abstractmethod
+    def inducing(self) -> FloatArray:
+        """Contexts of the basis functions, shape (rank, D)."""
+
+    def copy(self) -> Self:
+        """Return an independent posterior in the same state."""
+        return copy.deepcopy(self)
+
+    @abstractmethod
+    def _update(self, X: FloatArray, y: FloatArray) -> None: ...
+
+    @abstractmethod
+    def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+    def _predict_bounded(self, X: FloatArray) -> Bounded:
+        return Bounded(*self._predict(X), np.inf, np.inf)
+
+    def _predict_known(self, X: FloatArray) -> FloatArray:
+        """Return the mean at contexts that were, most likely, asked for just before."""
+        return self._predict(X)[0]
+
+    def _refine(self, X: FloatArray) -> Bounded:
+        return self._predict_bounded(X)
+
+    @abstractmethod
+    def _covariance(self, X: FloatArray) -> FloatArray: ...
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        other = type(self).__new__(type(self))
+        other._restore(copy.deepcopy(self._state(), memo))
+        return other

@@ -1,0 +1,93 @@
+"""A Cholesky factor that grows by rows, in place, and is never computed again.
+
+    L    lower triangular factor, (N, N), kept as panels of `PANEL` rows:
+
+             panel p  =  [ left (r, p·PANEL) | corner (r, r) ]        r ≤ PANEL rows so far
+
+    V    right-hand sides, (N, M) in C order; `solve` turns V into L⁻¹V in place
+
+Each panel is an array of its own, so that nothing is ever copied to make room, memory is half
+of a square, and every block is contiguous, as SciPy's BLAS wants it. NumPy's C-ordered blocks
+are BLAS' transposed ones: L⁻¹V is solved as Vᵀ L⁻ᵀ from the right.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg.blas import dgemm, dtrsm
+
+from oclok.persistence import Persistent
+from oclok.posterior.threads import blas_threads
+from oclok.typing import FloatArray
+
+#: Rows of a panel; 128 to 384 are within 5% of each other at N = 1,250 with 100 arms.
+PANEL = 256
+
+
+class GrowingCholesky(Persistent):
+    """Lower triangular factor L of a growing positive definite matrix."""
+
+    def __init__(self) -> None:
+        self._left: list[FloatArray] = []
+        self._corner: list[FloatArray] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def solve(self, V: FloatArray) -> FloatArray:
+        """Turn V (N, M), C-contiguous, into L⁻¹V, in place."""
+        with blas_threads(float(len(V)) * V.size):
+            for p, corner in enumerate(self._corner):
+                start, stop = p * PANEL, p * PANEL + len(corner)
+                block = V[start:stop].T
+                if start:
+                    left = self._left[p][: len(corner)].T
+                    dgemm(-1.0, V[:start].T, left, beta=1.0, c=block, overwrite_c=1)
+                dtrsm(1.0, corner.T, block, side=1, lower=0, overwrite_b=1)
+        return V
+
+    def append(self, left: FloatArray, corner: FloatArray) -> None:
+        """Add the rows [left | corner], of shapes (k, N) and (k, k), to the factor."""
+        n, k = self._size, len(corner)
+        row = 0
+        while row < k:
+            p, filled = divmod(n + row, PANEL)
+            start = p * PANEL
+            taken = min(PANEL - filled, k - row)
+            stop = n + row + taken
+            rows = np.hstack([left[row : row + taken], corner[row : row + taken]])
+            if filled == 0:
+                self._left.append(np.empty((PANEL, start)))
+                self._corner.append(np.empty((0, 0)))
+            self._left[p][filled : filled + taken] = rows[:, :start]
+            grown = np.zeros((filled + taken, filled + taken))
+            grown[:filled, :filled] = self._corner[p]
+            grown[filled:] = rows[:, start:stop]
+            self._corner[p] = grown
+            row += taken
+        self._size = n + k
+
+    def truncate(self, size: int) -> None:
+        """Forget all rows from `size` on."""
+        panels, filled = divmod(size, PANEL)
+        keep = panels + (filled > 0)
+        del self._left[keep:], self._corner[keep:]
+        if filled:
+            self._corner[panels] = self._corner[panels][:filled, :filled].copy()
+        self._size = size
+
+    def _state(self) -> dict[str, Any]:
+        rows = [left[: len(corner)] for left, corner in zip(self._left, self._corner, strict=True)]
+        return {"left": rows, "corner": list(self._corner), "size": self._size}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._left = []
+        for p, rows in enumerate(state["left"]):
+            left = np.empty((PANEL, p * PANEL))
+            left[: len(rows)] = rows
+            self._left.append(left)
+        self._corner = [np.array(corner) for corner in state["corner"]]
+        self._size = state["size"]

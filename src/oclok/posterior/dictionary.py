@@ -1,0 +1,318 @@
+"""As good as exact at a cost that does not grow with N: features of a small dictionary.
+
+Smooth kernels have a small numerical rank: given some hundred well-chosen contexts U, every
+other context has next to no variance left. The posterior is then Bayesian linear regression on
+their features (`features.py`). docs/dictionary.md derives the bounds below.
+
+    E         K - ΦᵀΦ, what the dictionary leaves of the prior covariance of all contexts so far
+    τ         tr E = Σ ρ(x_n), kept as it grows           ρ      ρ(x) of the context asked for
+    a         (ΦᵀΦ + σ²I)⁻¹y, |a| ≤ s/σ²                  v, σ²  variance given; noise variance
+
+    exact variance  ≤  v + 2√(vτρ)/σ + τv/σ²  =: v⁺       exact variance  ≥  v - 2√(v⁺τρ)/σ
+    |mean - exact|  ≤  |a| (√(τρ) + τ√v⁺/σ)
+
+Three phases: exact as long as there is little data; then a dictionary, chosen by one pivoted
+Cholesky over all contexts seen so far, chosen or not; or exact for ever, where the kernel is
+too rough to have a small rank. A finer dictionary is made and kept up only for rounds in which
+the bound of the first does not settle a decision.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from oclok.posterior.base import Bounded, Posterior
+from oclok.posterior.exact import CHUNK, ExactPosterior
+from oclok.posterior.features import FeatureModel
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.linalg import add_to_diagonal, std_of
+from oclok.posterior.observations import Rows, find_rows
+from oclok.posterior.pivoted import pivoted_cholesky
+from oclok.posterior.threads import blas_threads
+from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.validation import as_contexts, as_positive
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
+
+#: Observations before a dictionary is tried; again at RETRY times as many if it was too large.
+START, RETRY = 150, 1.5
+#: A dictionary is worth its while up to this share of N (a round costs 2r²M against N²M).
+WORTHWHILE = 0.8
+#: Pivots are taken until this share of the tolerance, so that few contexts exceed it later.
+MARGIN = 0.25
+#: The error follows tolerance / σ²; a larger tolerance than this share of σ² is not used.
+NOISE_SHARE = 1e-6
+#: Conditional variances below this share of the prior's are rounding error.
+ROUNDING = 1e-13
+#: Tolerance of the finer dictionary, as a share of the first's. The bound grows with N, so that
+#: with N observations it is FINER / N, which keeps the bound the same, and at most FINER / 1,000.
+FINER = 10.0
+#: Observations up to which undecided rounds go to the finer dictionary: a round of 5 outcomes
+#: that does costs 1.6 times one that does not, and from here on nearly every one would.
+AFFORDABLE = 50_000
+#: Contexts that are remembered as candidates for a dictionary.
+REMEMBERED = 2_048
+#: Allowance for rounding in the bounds, as a share of the prior standard deviation.
+SLACK = 1e-9
+
+
+class DictionaryPosterior(Posterior):
+    """The exact posterior in all but name, at a flat cost for smooth kernels.
+
+    Args:
+        kernel: a kernel of `sklearn.gaussian_process.kernels`.
+        noise_std: standard deviation σ of the noise of an outcome.
+        tolerance: a context enters the dictionary when its variance, given those in it, is
+            above this; at most 1e-6 σ² is used.
+
+    Example:
+        >>> import numpy as np
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> contexts = np.random.default_rng(0).random((2_000, 2))
+        >>> posterior = DictionaryPosterior(RBF(1.0), noise_std=0.1)
+        >>> posterior.update(contexts, np.sin(contexts).sum(axis=1))
+        >>> len(posterior), posterior.rank < 60
+        (2000, True)
+    """
+
+    def __init__(self, kernel: Kernel, noise_std: float, tolerance: float = 1e-8) -> None:
+        super().__init__(kernel, noise_std)
+        self.tolerance = min(as_positive(tolerance, "tolerance"), NOISE_SHARE * self.noise_std**2)
+        self._belief: ExactPosterior | FeatureModel = ExactPosterior(kernel, noise_std)
+        self._finer: FeatureModel | None = None
+        self._finer_size = 0
+        self._X = Rows()
+        self._y = Rows()
+        self._remembered: FloatArray | None = None
+        self._novel: FloatArray | None = None
+        self._next_try = float(START)
+        self._asked: Features | None = None
+
+    def __len__(self) -> int:
+        return len(self._y)
+
+    @property
+    def dimension(self) -> int | None:
+        """D, or None as long as nothing was learned."""
+        return self._X.array.shape[1] if len(self) else None
+
+    @property
+    def information_gain(self) -> float:
+        """I(r; f) of all outcomes so far, in nats; through the dictionary where there is one."""
+        return self._belief.information_gain
+
+    @property
+    def inducing(self) -> FloatArray:
+        """The dictionary, shape (rank, D); all contexts so far while it is simply exact."""
+        if isinstance(self._belief, FeatureModel):
+            return self._belief.U.copy()
+        return self._belief.inducing
+
+    def expect(self, contexts: ArrayLike) -> None:
+        """Take contexts (M, D) as candidates for the dictionary."""
+        X = _sample([as_contexts(contexts, self.dimension)])
+        if isinstance(self._belief, FeatureModel):
+            X = X[self._features(self._belief, X).residual > self.tolerance]
+            if len(X):
+                self._novel = _latest(self._novel, X)
+        if len(X):
+            self._remembered = _latest(self._remembered, X)
+
+    def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean, std, _, _ = self._predict_bounded(X)
+        return mean, std
+
+    def _predict_bounded(self, X: FloatArray) -> Bounded:
+        if isinstance(self._belief, ExactPosterior):
+            return self._belief._predict_bounded(X)
+        mean, variance, residual, self._asked = _moments(self._belief, X)
+        return _bounded(self._belief, mean, variance, residual)
+
+    def _predict_known(self, X: FloatArray) -> FloatArray:
+        if isinstance(self._belief, ExactPosterior):
+            return self._belief._predict_known(X)
+        return self._belief.c @ self._features(self._belief, X).whitened
+
+    def _refine(self, X: FloatArray) -> Bounded:
+        if isinstance(self._belief, ExactPosterior) or len(self) > AFFORDABLE:
+            return self._predict_bounded(X)
+        finer = self._finer_model(self._belief)
+        mean, variance, residual, _ = _moments(finer, X)
+        return _bounded(finer, mean, variance, residual)
+
+    def _covariance(self, X: FloatArray) -> FloatArray:
+        if isinstance(self._belief, ExactPosterior):
+            return self._belief._covariance(X)
+        f = self._features(self._belief, X)
+        covariance: FloatArray = f.whitened.T @ f.whitened
+        covariance *= self.noise_std**2
+        if f.residual.max() > self.tolerance:
+            covariance += self._belief.covariance.of(X)
+            covariance -= f.phi.T @ f.phi
+        else:
+            add_to_diagonal(covariance, f.residual)
+        return covariance
+
+    def _update(self, X: FloatArray, y: FloatArray) -> None:
+        if isinstance(self._belief, ExactPosterior):
+            self._update_exact(self._belief, X, y)
+        else:
+            self._update_model(self._belief, X, y)
+        self._X.extend(X)
+        self._y.extend(y)
+        self._asked = None
+
+    def _update_exact(self, exact: ExactPosterior, X: FloatArray, y: FloatArray) -> None:
+        count = len(self) + len(y)
+        if count < self._next_try:
+            exact._update(X, y)
+            return
+        model = self._dictionary_for(X)
+        if model is None:
+            exact._update(X, y)
+            self._next_try = RETRY * count
+        else:
+            self._belief = self._taught(model, X, y)
+
+    def _update_model(self, model: FeatureModel, X: FloatArray, y: FloatArray) -> None:
+        f = self._features(model, X)
+        novel = X[f.residual > self.tolerance]
+        if len(novel) == 0 and self._novel is None:
+            model.absorb_features(f.phi, f.residual, y)
+            return
+        U, R = model.grown(_latest(self._novel, novel), MARGIN * self.tolerance)
+        count = len(self) + len(y)
+        if len(U) <= WORTHWHILE * count:
+            grown = FeatureModel(model.covariance, self.noise_std, U, R)
+            self._belief = self._taught(grown, X, y)
+        else:
+            exact = ExactPosterior(self.kernel, self.noise_std)
+            exact._update(np.vstack([self._X.array, X]), np.concatenate([self._y.array, y]))
+            self._belief, self._next_try = exact, RETRY * count
+        self._novel = None
+
+    def _dictionary_for(self, X: FloatArray) -> FeatureModel | None:
+        """Return a model with a dictionary for all contexts so far and X; None if too large."""
+        covariance = Covariance(self.kernel)
+        largest = WORTHWHILE * (len(self) + len(X))
+        candidates = _sample([self._X.array, X, self._remembered])
+        prior = float(covariance.diagonal(candidates).max())
+        if MARGIN * self._finer_tolerance < ROUNDING * prior:
+            return None
+        pivots, F, left = pivoted_cholesky(
+            covariance, candidates, int(largest), MARGIN * self.tolerance, give_up=True
+        )
+        if left > MARGIN * self.tolerance:
+            return None
+        return FeatureModel(covariance, self.noise_std, candidates[pivots], F[:, pivots].T)
+
+    def _taught(self, model: FeatureModel, X: FloatArray, y: FloatArray) -> FeatureModel:
+        """Return `model` with all outcomes so far, and y seen at X, learned exactly."""
+        if len(self):
+            model.absorb(self._X.array, self._y.array)
+        model.absorb(X, y)
+        return model
+
+    def _finer_model(self, model: FeatureModel) -> FeatureModel:
+        """Return a model with a finer dictionary that knows all outcomes so far."""
+        finer, known = self._finer, self._finer_size
+        if finer is None or len(self) > 2 * known:
+            candidates = _sample([self._X.array, self._remembered])
+            U, R = model.grown(candidates, MARGIN * self._finer_tolerance)
+            finer, known = FeatureModel(model.covariance, self.noise_std, U, R), 0
+        finer.absorb(self._X.array[known:], self._y.array[known:])
+        self._finer, self._finer_size = finer, len(self)
+        return finer
+
+    @property
+    def _finer_tolerance(self) -> float:
+        return self.tolerance * FINER / max(len(self), 1_000)
+
+    def _features(self, model: FeatureModel, X: FloatArray) -> Features:
+        """Return the features of X, from what was asked last where X is part of that."""
+        if self._asked is not None:
+            if self._asked.X is X or np.array_equal(self._asked.X, X):
+                return self._asked
+            positions = find_rows(self._asked.X, X)
+            if positions is not None:
+                self._asked = self._asked.at(X, positions)
+                return self._asked
+        with blas_threads(2.0 * model.rank**2 * len(X)):
+            phi, residual = model.features(X)
+            return Features(X, phi, model.whiten(phi), residual)
+
+    def _state(self) -> dict[str, Any]:
+        """Return the state, and drop what `predict` left behind, as `ExactPosterior` does."""
+        self._asked = None
+        return dict(self.__dict__)
+
+
+class Features(NamedTuple):
+    """Contexts X (M, D) with φ and B⁻¹φ, each (r, M), and ρ (M,)."""
+
+    X: FloatArray
+    phi: FloatArray
+    whitened: FloatArray
+    residual: FloatArray
+
+    def at(self, X: FloatArray, positions: IntArray) -> Features:
+        """Return the features of contexts X that stand at `positions` here."""
+        return Features(
+            _frozen(X),
+            self.phi[:, positions],
+            self.whitened[:, positions],
+            self.residual[positions],
+        )
+
+
+def _moments(
+    model: FeatureModel, X: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, Features | None]:
+    """Return mean and variance of f and ρ, each (M,), and features if they are not too many."""
+    mean, variance, residual = np.empty((3, len(X)))
+    step = max(CHUNK // model.rank, 64)
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        with blas_threads(2.0 * model.rank**2 * len(X[part])):
+            phi, residual[part] = model.features(X[part])
+            whitened = model.whiten(phi)
+            mean[part] = model.c @ whitened
+            np.einsum("rm,rm->m", whitened, whitened, out=variance[part])
+    variance *= model.noise_std**2
+    variance += residual
+    if len(X) > step:
+        return mean, variance, residual, None
+    return mean, variance, residual, Features(_frozen(X), phi, whitened, residual)
+
+
+def _bounded(
+    model: FeatureModel, mean: FloatArray, variance: FloatArray, residual: FloatArray
+) -> Bounded:
+    """Return the prediction with the bounds at the head of this file."""
+    sigma, tau = model.noise_std, model.trace
+    std = np.sqrt(variance)
+    root = np.sqrt(tau * residual)
+    largest = np.sqrt(variance + 2 / sigma * std * root + tau / sigma**2 * variance)
+    smallest = std_of(variance - 2 / sigma * largest * root)
+    slack = SLACK * float(np.sqrt(model.prior))
+    mean_error = model.weight_norm * (root + tau / sigma * largest) + slack
+    return Bounded(mean, std, mean_error, np.maximum(largest - std, std - smallest) + slack)
+
+
+def _frozen(X: FloatArray) -> FloatArray:
+    """Return X, or a copy that nobody else can write to."""
+    return X.copy() if X.flags.writeable else X
+
+
+def _latest(rows: FloatArray | None, new: FloatArray) -> FloatArray:
+    """Return `rows` and `new`, the last REMEMBERED of them."""
+    return (new if rows is None else np.vstack([rows, new]))[-REMEMBERED:].copy()
+
+
+def _sample(parts: list[FloatArray | None]) -> FloatArray:
+    """Return REMEMBERED rows, evenly taken, of all `parts`."""
+    rows = np.vstack([part for part in parts if part is not None and len(part)])
+    return rows[:: -(-len(rows) // REMEMBERED)]

@@ -1,0 +1,189 @@
+"""scikit-learn's kernels, evaluated without needless passes, copies and checks.
+
+`Covariance` walks a kernel once and compiles it into functions that give scikit-learn's
+numbers. Kernels it does not know are called as they are.
+
+    x, y    contexts (N, D), (M, D)
+    d       scaled distances ‖(x - y) / l‖, shape (N, M)
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from oclok.errors import ContextError
+from oclok.persistence import Persistent
+from oclok.typing import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
+
+_Function = Callable[[FloatArray, FloatArray], Any]
+_Diagonal = Callable[[FloatArray], Any]
+
+
+class Covariance(Persistent):
+    """Prior covariance of f between contexts, by a scikit-learn kernel.
+
+    Args:
+        kernel: the kernel; changes made to it later do not matter.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._restore({"kernel": copy.deepcopy(kernel)})
+
+    def between(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """Return k(X, Y), a new array of shape (N, M) in C order."""
+        value = self._between(X, Y)
+        if not isinstance(value, np.ndarray):
+            return np.full((len(X), len(Y)), float(value))
+        return value
+
+    def of(self, X: FloatArray) -> FloatArray:
+        """Return k(X, X), shape (M, M); a `WhiteKernel` adds to its diagonal only here."""
+        try:
+            result: FloatArray = self.kernel(X)
+        except ValueError as reason:
+            raise ContextError(f"the kernel does not take these contexts: {reason}") from None
+        return result
+
+    def diagonal(self, X: FloatArray) -> FloatArray:
+        """Return the prior variances k(x, x), shape (M,)."""
+        value = self._diagonal(X)
+        if not isinstance(value, np.ndarray):
+            return np.full(len(X), float(value))
+        return value
+
+    def _state(self) -> dict[str, Any]:
+        return {"kernel": self.kernel}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.kernel = state["kernel"]
+        self._between, self._diagonal = _compile(self.kernel)
+
+
+def _compile(kernel: Any) -> tuple[_Function, _Diagonal]:
+    from sklearn.gaussian_process import kernels
+
+    compilers: dict[type, Callable[[Any], tuple[_Function, _Diagonal]]] = {
+        kernels.Sum: _sum,
+        kernels.Product: _product,
+        kernels.ConstantKernel: _constant,
+        kernels.RBF: _rbf,
+        kernels.Matern: _matern,
+        kernels.RationalQuadratic: _rational_quadratic,
+    }
+    return compilers.get(type(kernel), _as_it_is)(kernel)
+
+
+def _as_it_is(kernel: Any) -> tuple[_Function, _Diagonal]:
+    def between(X: FloatArray, Y: FloatArray) -> Any:
+        try:
+            return np.ascontiguousarray(kernel(X, Y))
+        except ValueError as reason:
+            raise ContextError(f"the kernel does not take these contexts: {reason}") from None
+
+    return between, lambda X: np.array(kernel.diag(X), dtype=np.float64)
+
+
+def _constant(kernel: Any) -> tuple[_Function, _Diagonal]:
+    value = float(kernel.constant_value)
+    return lambda X, Y: value, lambda X: value
+
+
+def _sum(kernel: Any) -> tuple[_Function, _Diagonal]:
+    return _combine(kernel, np.add, lambda a, b: a + b)
+
+
+def _product(kernel: Any) -> tuple[_Function, _Diagonal]:
+    return _combine(kernel, np.multiply, lambda a, b: a * b)
+
+
+def _combine(
+    kernel: Any, in_place: np.ufunc, plain: Callable[[Any, Any], Any]
+) -> tuple[_Function, _Diagonal]:
+    between_1, diagonal_1 = _compile(kernel.k1)
+    between_2, diagonal_2 = _compile(kernel.k2)
+
+    def join(a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray):
+            return in_place(a, b, out=a)
+        if isinstance(b, np.ndarray):
+            return in_place(a, b, out=b)
+        return plain(a, b)
+
+    return (
+        lambda X, Y: join(between_1(X, Y), between_2(X, Y)),
+        lambda X: join(diagonal_1(X), diagonal_2(X)),
+    )
+
+
+def _rbf(kernel: Any) -> tuple[_Function, _Diagonal]:
+    distances = _scaled_distances(kernel, "sqeuclidean")
+
+    def between(X: FloatArray, Y: FloatArray) -> FloatArray:
+        d = distances(X, Y)
+        d *= -0.5
+        return np.exp(d, out=d)
+
+    return between, lambda X: 1.0
+
+
+def _matern(kernel: Any) -> tuple[_Function, _Diagonal]:
+    nu = kernel.nu
+    if nu == math.inf:
+        return _rbf(kernel)
+    if nu not in (0.5, 1.5, 2.5):
+        return _as_it_is(kernel)
+    distances = _scaled_distances(kernel, "euclidean")
+    scale = math.sqrt(2 * nu)
+
+    def between(X: FloatArray, Y: FloatArray) -> FloatArray:
+        d = distances(X, Y)
+        d *= -scale
+        decay = np.exp(d)
+        if nu == 0.5:
+            return decay
+        polynomial = 1.0 - d
+        if nu == 2.5:
+            d *= d
+            d /= 3.0
+            polynomial += d
+        polynomial *= decay
+        return polynomial
+
+    return between, lambda X: 1.0
+
+
+def _rational_quadratic(kernel: Any) -> tuple[_Function, _Diagonal]:
+    distances = _scaled_distances(kernel, "sqeuclidean")
+    alpha = float(kernel.alpha)
+
+    def between(X: FloatArray, Y: FloatArray) -> FloatArray:
+        d = distances(X, Y)
+        d /= 2 * alpha
+        d += 1.0
+        return np.power(d, -alpha, out=d)
+
+    return between, lambda X: 1.0
+
+
+def _scaled_distances(kernel: Any, metric: str) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    length_scale = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
+
+    def distances(X: FloatArray, Y: FloatArray) -> FloatArray:
+        if length_scale.ndim and length_scale.size != X.shape[1]:
+            raise ContextError(
+                f"the kernel has {length_scale.size} lengthscales; got contexts of "
+                f"{X.shape[1]} columns"
+            )
+        result: FloatArray = cdist(X / length_scale, Y / length_scale, metric)
+        return result
+
+    return distances

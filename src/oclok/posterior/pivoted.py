@@ -1,0 +1,72 @@
+"""Pivoted Cholesky: contexts taken one at a time, each where the variance left is largest.
+
+X    contexts (N, D)        F    features, (rank, N): FᵀF ≈ K(X, X), exact at the pivots
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from oclok.posterior.kernels import Covariance
+from oclok.typing import FloatArray, IntArray
+
+
+def pivoted_cholesky(
+    covariance: Covariance,
+    X: FloatArray,
+    rank: int,
+    tolerance: float,
+    *,
+    known: FloatArray | None = None,
+    give_up: bool = False,
+) -> tuple[IntArray, FloatArray, float]:
+    """Return positions of pivots among `X`, in order, the features F and the variance left.
+
+    Stops at `rank` features, or earlier when no conditional variance is above `tolerance`. The
+    columns of F at the pivots are the transposed Cholesky factor of their own covariance.
+
+    Args:
+        covariance: prior covariance of f.
+        X: contexts to choose from, shape (N, D).
+        rank: most features to have in the end.
+        tolerance: conditional variance that is small enough.
+        known: features (r, N) of X that are there already; F continues them.
+        give_up: stop early when the variance falls too slowly to get there within `rank`.
+    """
+    done = 0 if known is None else len(known)
+    F = np.empty((max(min(rank, done + len(X)), done), len(X)))
+    variance = covariance.diagonal(X)
+    prior = float(variance.max())
+    if known is not None:
+        F[:done] = known
+        variance -= np.einsum("rn,rn->n", known, known)
+    pivots: list[int] = []
+    for j in range(done, len(F)):
+        pivot = int(np.argmax(variance))
+        left = float(variance[pivot])
+        if not left > tolerance or (
+            give_up and _hopeless(j, left / prior, tolerance / prior, rank)
+        ):
+            break
+        row = covariance.between(X[pivot : pivot + 1], X)[0]
+        row -= F[:j, pivot] @ F[:j]
+        row /= math.sqrt(left)
+        row[pivots] = 0.0
+        F[j] = row
+        variance -= row * row
+        pivots.append(pivot)
+        variance[pivots] = 0.0
+    return np.array(pivots, dtype=np.intp), F[: done + len(pivots)], float(variance.max())
+
+
+def _hopeless(j: int, left: float, wanted: float, rank: int) -> bool:
+    """Return whether even a geometric fall of the variance from here needs more than `rank`.
+
+    Eigenvalues of smooth kernels fall geometrically at best, so this never gives up wrongly on
+    those, and gives up on RBF(0.1) and Matérn 3/2 within 16 to 64 steps.
+    """
+    if j < 16 or j & (j - 1):
+        return False
+    return left >= 1 or j * math.log(wanted) / math.log(left) > rank

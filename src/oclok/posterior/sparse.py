@@ -1,0 +1,155 @@
+"""The sparse posterior of SO'CLOK-UCB: Titsias' (2009) collapsed bound with s inducing points.
+
+    X, y    contexts (N, D) and outcomes (N,) so far        σ    standard deviation of the noise
+    U       inducing points, (r, D): s contexts out of X, less those that add nothing
+    R       lower Cholesky factor of K(U, U), (r, r)
+    φ(x)    R⁻¹k(U, x), features of a context; Φ those of X, (r, N)
+    B       lower Cholesky factor of σ²I + ΦΦᵀ, (r, r)
+    c       B⁻¹Φy, (r,)
+
+    mean = (B⁻¹φ)ᵀc        variance = k(x, x) - |φ|² + σ²|B⁻¹φ|²
+
+Random inducing points include near-duplicates, for which K(U, U) has no Cholesky factor in
+floating point. A pivoted one leaves out the points whose variance given the others is
+below `REDUNDANT` times the largest: they change nothing that can be seen, and no jitter is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+
+from oclok.errors import InputError
+from oclok.posterior.base import Posterior
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.linalg import add_to_diagonal, std_of
+from oclok.posterior.observations import Rows
+from oclok.posterior.pivoted import pivoted_cholesky
+from oclok.posterior.threads import blas_threads
+from oclok.typing import FloatArray
+from oclok.validation import as_count
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
+
+REDUNDANT = 1e-10
+
+
+class SparsePosterior(Posterior):
+    """A posterior through a few inducing points, chosen afresh at each update.
+
+    Args:
+        kernel: a kernel of `sklearn.gaussian_process.kernels`.
+        noise_std: standard deviation of the noise of an outcome.
+        inducing: s, how many inducing points to choose.
+        choose: "random" draws them uniformly without replacement from all contexts so far, as
+            the paper does; "greedy" takes the context with the largest variance given those
+            already taken, again and again.
+        seed: seed of the random choice.
+
+    Example:
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> posterior = SparsePosterior(RBF(1.0), noise_std=0.1, inducing=2, choose="greedy")
+        >>> posterior.update([[0.0], [0.1], [1.0]], [0.0, 0.1, 1.0])
+        >>> posterior.inducing
+        array([[0.], [1.]])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        noise_std: float,
+        inducing: int = 50,
+        choose: Literal["random", "greedy"] = "random",
+        seed: int | np.random.SeedSequence | None = None,
+    ) -> None:
+        super().__init__(kernel, noise_std)
+        if choose not in ("random", "greedy"):
+            raise InputError(f'choose must be "random" or "greedy"; got {choose!r}')
+        self.choose = choose
+        self._most = as_count(inducing, "inducing")
+        self._rng = np.random.default_rng(0 if choose == "greedy" else seed)
+        self._covariance_of = Covariance(kernel)
+        self._X = Rows()
+        self._y = Rows()
+        self._U = np.empty((0, 0))
+        self._R = self._B = np.empty((0, 0))
+        self._c = np.empty(0)
+
+    def __len__(self) -> int:
+        return len(self._y)
+
+    @property
+    def dimension(self) -> int | None:
+        """D, or None as long as nothing was learned."""
+        return self._X.array.shape[1] if len(self) else None
+
+    @property
+    def information_gain(self) -> float:
+        """I(r; f) under the sparse model, in nats: ½ log det(I + σ⁻²ΦᵀΦ)."""
+        return float(np.log(np.diag(self._B)).sum()) - self.rank * math.log(self.noise_std)
+
+    @property
+    def inducing(self) -> FloatArray:
+        """The inducing points in use, shape (rank, D)."""
+        return self._U.copy()
+
+    def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        variance = self._covariance_of.diagonal(X)
+        if len(self) == 0:
+            return np.zeros(len(X)), std_of(variance)
+        phi, whitened = self._features(X)
+        variance -= np.einsum("rm,rm->m", phi, phi)
+        variance = np.maximum(variance, 0.0)
+        variance += self.noise_std**2 * np.einsum("rm,rm->m", whitened, whitened)
+        return self._c @ whitened, std_of(variance)
+
+    def _covariance(self, X: FloatArray) -> FloatArray:
+        covariance = self._covariance_of.of(X)
+        if len(self):
+            phi, whitened = self._features(X)
+            covariance -= phi.T @ phi
+            covariance += self.noise_std**2 * (whitened.T @ whitened)
+        return covariance
+
+    def _update(self, X: FloatArray, y: FloatArray) -> None:
+        before, rng_state = len(self), self._rng.bit_generator.state
+        self._X.extend(X)
+        self._y.extend(y)
+        try:
+            self._condition()
+        except BaseException:
+            self._X.truncate(before)
+            self._y.truncate(before)
+            self._rng.bit_generator.state = rng_state
+            raise
+
+    def _condition(self) -> None:
+        """Choose inducing points and condition on all outcomes through them."""
+        X = self._X.array
+        U, R = self._inducing_points(X)
+        with blas_threads(float(len(U)) ** 2 * len(X)):
+            phi = dtrsm(1.0, R, self._covariance_of.between(X, U).T, lower=1, overwrite_b=1)
+            gram = phi @ phi.T
+            add_to_diagonal(gram, self.noise_std**2)
+            B = dpotrf(gram, lower=1, clean=1)[0]
+            c = dtrsm(1.0, B, (phi @ self._y.array)[:, None], lower=1)[:, 0]
+        self._U, self._R, self._B, self._c = U, R, B, c
+
+    def _inducing_points(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the inducing points U and the Cholesky factor R of their covariance."""
+        if self.choose == "random" and self._most < len(X):
+            X = X[self._rng.choice(len(X), self._most, replace=False)]
+        largest = float(self._covariance_of.diagonal(X).max())
+        pivots, F, _ = pivoted_cholesky(self._covariance_of, X, self._most, REDUNDANT * largest)
+        return X[pivots], np.asfortranarray(F[:, pivots].T)
+
+    def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return φ(x) and B⁻¹φ(x), each (r, M)."""
+        with blas_threads(2.0 * self.rank * self.rank * len(X)):
+            phi = dtrsm(1.0, self._R, self._covariance_of.between(X, self._U).T, lower=1)
+            return phi, dtrsm(1.0, self._B, phi, lower=1)

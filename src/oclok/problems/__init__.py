@@ -1,0 +1,11 @@
+"""Problems: seeded sequences of simulated rounds. One problem a file."""
+
+from __future__ import annotations
+
+from oclok.problems.base import Problem, Round
+from oclok.problems.channels import Channels
+from oclok.problems.codependency import Codependency
+from oclok.problems.crowdsourcing import Crowdsourcing
+from oclok.problems.movies import Movies
+
+__all__ = ["Channels", "Codependency", "Crowdsourcing", "Movies", "Problem", "Round"]

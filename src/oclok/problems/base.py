@@ -1,0 +1,144 @@
+"""What every problem is: a seeded sequence of rounds whose true means are known.
+
+To add one, derive from `Problem` and write `_round`, which makes one round from a generator of
+its own. Rounds are made one by one, so a problem costs no memory, and round t depends on the
+seed and t alone: a shorter problem is a longer one, truncated.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from oclok.errors import InputError
+from oclok.oracles.base import Oracle
+from oclok.typing import ArrayLike, FloatArray
+from oclok.validation import as_count, as_outcomes, as_positions
+
+#: Takes true means (M,) and a generator, returns outcomes (M,) with these means.
+Noise = Callable[[FloatArray, np.random.Generator], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round of a problem: what a policy sees, and what it does not.
+
+    Attributes:
+        contexts: contexts of the available base arms; shape (M, D).
+        means: their true mean outcomes f(x), which no policy sees; shape (M,).
+        oracle: this round's feasible super arms, expected reward and solver.
+        noise: makes outcomes of means.
+        exact: an oracle that finds the best super arm of this round; None where there is none
+            that is cheap enough. It is `oracle` itself where that one is exact.
+    """
+
+    contexts: FloatArray
+    means: FloatArray
+    oracle: Oracle
+    noise: Noise
+    exact: Oracle | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.contexts, self.means):
+            array.flags.writeable = False
+        if self.exact is None and self.oracle.alpha == self.oracle.beta == 1.0:
+            object.__setattr__(self, "exact", self.oracle)
+
+    def play(self, super_arm: ArrayLike, rng: np.random.Generator) -> FloatArray:
+        """Return outcomes, shape (K,), of the base arms in `super_arm`, ascending positions.
+
+        Noise is drawn for all M base arms, so that with the same generator a base arm has the
+        same outcome whichever super arm it is part of.
+        """
+        chosen = as_positions(super_arm, "super_arm", len(self.means))
+        return self.noise(self.means, rng)[chosen]
+
+    def reward(self, super_arm: ArrayLike, outcomes: ArrayLike) -> float:
+        """Return U, the reward of `outcomes`, shape (K,), of the base arms in `super_arm`.
+
+        U is u with outcomes in the place of means; in each of our problems it is what the
+        paper defines.
+        """
+        chosen = as_positions(super_arm, "super_arm", len(self.means))
+        seen = np.zeros(len(self.means))
+        seen[chosen] = as_outcomes(outcomes, chosen.size)
+        return self.oracle.value(seen, chosen)
+
+
+class Problem(ABC):
+    """A seeded sequence of rounds. Iterating again gives the same rounds again.
+
+    Args:
+        rounds: T, how many rounds there are. The first ones do not depend on it.
+        seed: where all randomness comes from.
+
+    Attributes:
+        name: what the problem is called.
+        data_name: the data that it runs on.
+        notes: in what the rounds differ from the definition; empty if in nothing.
+        dimension: D, the number of columns of the contexts.
+    """
+
+    name: str
+    dimension: int
+    data_name: str = "synthetic"
+    notes: str = ""
+
+    def __init__(self, rounds: int, seed: int | np.random.SeedSequence) -> None:
+        self.rounds = as_count(rounds, "rounds")
+        if not isinstance(seed, np.random.SeedSequence):
+            seed = np.random.SeedSequence(as_count(seed, "seed", least=0))
+        self._entropy, self._spawn_key = seed.entropy, tuple(seed.spawn_key)
+
+    @property
+    def description(self) -> str:
+        """The problem, its data and its notes, on one line."""
+        return f"{self.name} on {self.data_name}" + (f" ({self.notes})" if self.notes else "")
+
+    def __len__(self) -> int:
+        return self.rounds
+
+    def __iter__(self) -> Iterator[Round]:
+        _, rounds = self._seeds()
+        for seed in rounds.spawn(self.rounds):
+            yield self._round(seed)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.rounds} rounds of {self.description}>"
+
+    @abstractmethod
+    def _round(self, seed: np.random.SeedSequence) -> Round:
+        """Make the round that belongs to `seed`."""
+
+    def _seeds(self) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:
+        """Return the seeds of what all rounds share and of the rounds, the same every time."""
+        fresh = np.random.SeedSequence(self._entropy, spawn_key=self._spawn_key)
+        shared, rounds = fresh.spawn(2)
+        return shared, rounds
+
+
+def gaussian(noise_std: float) -> Noise:
+    """Return noise that adds a normal deviate of standard deviation `noise_std`."""
+    return partial(_gaussian, noise_std)
+
+
+def bernoulli(means: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return outcomes that are 1 with probability `means` and 0 otherwise."""
+    return (rng.random(means.size) < means).astype(np.float64)
+
+
+def poisson_at_least(rng: np.random.Generator, mean: float, least: int) -> int:
+    """Return a Poisson number, drawn again until it is `least` or more."""
+    if mean < least / 2:
+        raise InputError(f"a Poisson mean of {mean:g} would hardly ever give {least} or more")
+    while (count := int(rng.poisson(mean))) < least:
+        pass
+    return count
+
+
+def _gaussian(noise_std: float, means: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return means + noise_std * rng.standard_normal(means.size)

@@ -1,0 +1,91 @@
+"""One policy on one problem: a table with one row a round."""
+
+from __future__ import annotations
+
+import copy
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+
+from oclok.policies.base import Policy
+from oclok.problems.base import Problem, Round, fresh_seed
+
+
+def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequence) -> pd.DataFrame:
+    """Let `policy` play all rounds of `problem` and return what came of it.
+
+    Args:
+        policy: learns as it goes; a fresh one is wanted for each simulation.
+        problem: the rounds.
+        seed: where the noise of the outcomes comes from. With the same seed, a base arm has the
+            same outcome in a round whichever policy chooses it.
+
+    Returns:
+        One row a round, with the columns
+
+        - `round`: t, from 1 on,
+        - `reward`: U of the outcomes,
+        - `expected_reward`: u of the true means of the chosen base arms,
+        - `best_expected_reward`: what the round's own oracle reaches given the true means,
+        - `regret`: `best_expected_reward` minus `expected_reward`,
+        - `alpha_regret`: α times the best there is minus `expected_reward`; NaN where the best
+          is not known,
+        - `seconds`: that the policy took, to select and to update,
+        - `arms`, `chosen`: how many base arms there were, and were chosen.
+
+        Its `attrs` say which `problem` and `data` it is of, with the problem's `notes`.
+
+    Example:
+        >>> from oclok.policies.random import Random
+        >>> from oclok.problems import Crowdsourcing
+        >>> table = simulate(Random(seed=0), Crowdsourcing(rounds=3), seed=0)
+        >>> table["round"].tolist(), bool((table["regret"] >= 0).all())
+        ([1, 2, 3], True)
+    """
+    seeds = fresh_seed(seed).spawn(len(problem))
+    rows = [
+        {"round": t, **_play(policy, current, np.random.default_rng(seeds[t - 1]))}
+        for t, current in enumerate(problem, start=1)
+    ]
+    table = pd.DataFrame(rows)
+    table.attrs = {"problem": problem.name, "data": problem.data_name, "notes": problem.notes}
+    return table
+
+
+def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str, float]:
+    # An oracle with a seed draws from its generator: the benchmark must not move the policy's.
+    benchmark = copy.deepcopy(current.oracle)
+
+    start = perf_counter()
+    decision = policy.select(current.contexts, oracle=current.oracle)
+    seconds = perf_counter() - start
+
+    outcomes = current.play(decision.super_arm, rng)
+
+    start = perf_counter()
+    policy.update(decision, outcomes)
+    seconds += perf_counter() - start
+
+    means, oracle = current.means, current.oracle
+    expected = oracle.value(means, decision.super_arm)
+    best = oracle.value(means, benchmark(means))
+    return {
+        "reward": current.reward(decision.super_arm, outcomes),
+        "expected_reward": expected,
+        "best_expected_reward": best,
+        "regret": best - expected,
+        "alpha_regret": oracle.alpha * _optimum(current, best) - expected,
+        "seconds": seconds,
+        "arms": len(means),
+        "chosen": len(decision),
+    }
+
+
+def _optimum(current: Round, best: float) -> float:
+    """Return opt(f_t), which is `best` where the round's own oracle is exact."""
+    if current.exact is None:
+        return float("nan")
+    if current.exact is current.oracle:
+        return best
+    return current.oracle.value(current.means, current.exact(current.means))

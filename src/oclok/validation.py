@@ -1,0 +1,128 @@
+"""Checks at the door: whatever passes here needs no check inside.
+
+Each function returns a clean array or raises an error that names what was wrong, what was
+seen and what was expected. None of them repairs anything.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+from oclok.errors import ContextError, InputError, OutcomeError
+from oclok.typing import ArrayLike, FloatArray, IntArray
+
+#: Squares, and products of squares, of contexts up to this size stay finite.
+LARGEST_CONTEXT = 1e100
+
+
+def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray:
+    """Return `contexts` as a finite float array of shape (M, D), M and D at least 1."""
+    array = _as_numbers(contexts, "contexts", ContextError)
+    if array.ndim != 2:
+        raise ContextError(
+            f"contexts must have shape (M, D), one row per base arm; got shape {array.shape}"
+        )
+    if array.shape[0] == 0:
+        raise ContextError("no base arms: contexts has no rows; at least one is needed")
+    if array.shape[1] == 0:
+        raise ContextError(f"contexts must have at least one column; got shape {array.shape}")
+    if dimension is not None and array.shape[1] != dimension:
+        raise ContextError(f"contexts must have {dimension} columns; got shape {array.shape}")
+    result = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.abs(result).max() <= LARGEST_CONTEXT:
+        row, column = np.argwhere(~(np.abs(result) <= LARGEST_CONTEXT))[0]
+        raise ContextError(
+            f"contexts must be finite and at most {LARGEST_CONTEXT:g} in size; "
+            f"row {row}, column {column} is {result[row, column]}"
+        )
+    return result
+
+
+def as_outcomes(outcomes: ArrayLike, count: int, *, allow_nan: bool = False) -> FloatArray:
+    """Return `outcomes` as a float array of shape (count,), NaN only where that is allowed."""
+    array = _as_numbers(outcomes, "outcomes", OutcomeError)
+    if array.shape != (count,):
+        raise OutcomeError(
+            f"outcomes must have shape ({count},), one per base arm; got shape {array.shape}"
+        )
+    result = np.ascontiguousarray(array, dtype=np.float64)
+    wrong = np.isinf(result) if allow_nan else ~np.isfinite(result)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        expected = "finite, or NaN where not seen" if allow_nan else "finite"
+        raise OutcomeError(f"outcomes must be {expected}; position {first} is {result[first]}")
+    return result
+
+
+def as_positions(positions: ArrayLike, name: str, size: int | None = None) -> IntArray:
+    """Return `positions` as distinct integers ≥ 0 (and < size) in ascending order."""
+    array = np.asarray(positions)
+    if array.size == 0:
+        array = array.astype(np.intp)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} must be a 1-D array of integers; got shape {array.shape}, dtype {array.dtype}"
+        )
+    result = np.sort(array).astype(np.intp)
+    if result.size and result[0] < 0:
+        raise InputError(f"{name} must be positions from 0 on; got {result[0]}")
+    if result.size and size is not None and result[-1] >= size:
+        raise InputError(f"{name} must be below {size}, the number of base arms; got {result[-1]}")
+    if result.size > 1 and (result[1:] == result[:-1]).any():
+        raise InputError(f"{name} must be distinct; got {result.tolist()}")
+    return result
+
+
+def as_vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArray:
+    """Return `values` as a finite float array of shape (size,)."""
+    array = _as_numbers(values, name, InputError)
+    if array.ndim != 1 or (size is not None and array.shape[0] != size):
+        wanted = "(M,)" if size is None else f"({size},)"
+        raise InputError(f"{name} must have shape {wanted}; got shape {array.shape}")
+    result = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.isfinite(result).all():
+        first = int(np.argmax(~np.isfinite(result)))
+        raise InputError(f"{name} must be finite; position {first} is {result[first]}")
+    return result
+
+
+def as_positive(value: object, name: str) -> float:
+    """Return `value` as a finite float above 0."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+        if math.isfinite(number) and number > 0:
+            return number
+    raise InputError(f"{name} must be a finite number above 0; got {value!r}")
+
+
+def as_probability(value: object, name: str) -> float:
+    """Return `value` as a float strictly between 0 and 1."""
+    number = as_positive(value, name)
+    if number >= 1:
+        raise InputError(f"{name} must be between 0 and 1; got {value!r}")
+    return number
+
+
+def as_count(value: object, name: str, least: int = 1) -> int:
+    """Return `value` as an integer of at least `least`."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return int(value)
+    raise InputError(f"{name} must be an integer of at least {least}; got {value!r}")
+
+
+def _as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatArray:
+    try:
+        array = np.asarray(values)
+    except ValueError as reason:
+        raise error(f"{name} must be a rectangular array of numbers; {reason}") from None
+    if array.dtype.kind not in "biuf":
+        seen = f"dtype {array.dtype}"
+        if array.dtype.kind in "OUS" and array.size:
+            odd = next((v for v in array.flat if not isinstance(v, Real)), None)
+            if odd is not None:
+                seen += f", such as {str(odd)[:40]!r}"
+        raise error(f"{name} must be numbers; got {seen}")
+    return array

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oclok.errors import ContextError, InputError
+from oclok.oracles import TopK
+from oclok.persistence import dumps, loads
+from oclok.policies.cc_mab import CCMAB
+
+
+class PlainCCMAB:
+    """The rules of CC-MAB with top-K super arms, one arm and one cell at a time; no indices."""
+
+    def __init__(self, horizon, dimension, k, seed):
+        self.D, self.k, self.rng = dimension, k, np.random.default_rng(seed)
+        self.h = next(h for h in itertools.count(1) if h ** (3 + dimension) >= horizon)
+        self.outcomes = {}
+
+    def cell(self, context):
+        return tuple(min(math.floor(x * self.h), self.h - 1) for x in context)
+
+    def select(self, contexts, t):
+        seen = [self.outcomes.get(self.cell(context), []) for context in contexts.tolist()]
+        needed = t ** (2 / (3 + self.D)) * math.log(t)
+        explore = [m for m, outcomes in enumerate(seen) if len(outcomes) <= needed]
+        draws = dict(zip(explore, self.rng.random(len(explore)), strict=True))
+        exploit = [m for m in range(len(seen)) if m not in draws]
+        explore.sort(key=lambda m: -draws[m])
+        exploit.sort(key=lambda m: (-sum(seen[m]) / len(seen[m]), m))
+        return sorted((explore + exploit)[: self.k]), explore, exploit
+
+    def learn(self, contexts, outcomes):
+        for context, outcome in zip(contexts.tolist(), outcomes, strict=True):
+            self.outcomes.setdefault(self.cell(context), []).append(float(outcome))
+
+
+def mean_outcome(contexts):
+    return np.cos(3 * contexts).mean(axis=1) - 0.5
+
+
+def some_contexts(rng, dimension):
+    """A new set of arms, some of them on the borders of cells and of the cube."""
+    count = int(rng.integers(3, 16))
+    inside = rng.random((count, dimension))
+    return np.where(rng.random((count, dimension)) < 0.2, np.round(inside * 6) / 6, inside)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize("horizon", [40, 400])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_decision_is_that_of_a_plain_transcription(dimension, horizon, seed):
+    rng = np.random.default_rng(seed + 100)
+    plain = PlainCCMAB(horizon, dimension, k=4, seed=seed)
+    policy = CCMAB(horizon, dimension, oracle=TopK(4), seed=seed)
+    exploited = 0
+    for t in range(1, 401):
+        contexts = some_contexts(rng, dimension)
+        index = policy.index(contexts)
+        decision = policy.select(contexts)
+        super_arm, explore, exploit = plain.select(contexts, t)
+        assert decision.super_arm.tolist() == super_arm
+        if explore and exploit:
+            assert index[explore].min() > index[exploit].max()
+        exploited += len(set(super_arm) & set(exploit))
+        outcomes = mean_outcome(decision.contexts) + 0.1 * rng.standard_normal(len(decision))
+        policy.update(decision, outcomes)
+        plain.learn(decision.contexts, outcomes)
+    assert exploited > 50
+
+
+def test_late_and_partial_feedback_counts_when_it_comes():
+    rng = np.random.default_rng(7)
+    plain = PlainCCMAB(200, 2, k=3, seed=5)
+    policy = CCMAB(200, 2, oracle=TopK(3), seed=5)
+    for t in range(1, 201):
+        contexts = some_contexts(rng, 2)
+        decision = policy.select(contexts)
+        assert decision.super_arm.tolist() == plain.select(contexts, t)[0]
+        while len(policy.pending) > 4:
+            late = policy.pending[rng.integers(len(policy.pending))]
+            outcomes = mean_outcome(late.contexts) + 0.1 * rng.standard_normal(len(late))
+            _, missing = policy._pending[late.round]
+            seen = missing & (rng.random(len(late)) < 0.6)
+            policy.update(late, np.where(seen, outcomes, np.nan))
+            plain.learn(late.contexts[seen], outcomes[seen])
+
+
+@given(horizon=st.integers(1, 10**7), dimension=st.integers(1, 6))
+def test_the_grid_is_the_coarsest_that_the_horizon_allows(horizon, dimension):
+    cells = CCMAB(horizon, dimension).cells
+    assert (cells - 1) ** (3 + dimension) < horizon <= cells ** (3 + dimension)
+
+
+@pytest.mark.parametrize("side", range(1, 12))
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_a_horizon_that_is_a_perfect_power_gives_its_root(side, dimension):
+    assert CCMAB(side ** (3 + dimension), dimension).cells == side
+
+
+def test_the_paper_has_three_cells_a_side():
+    assert CCMAB(horizon=300, dimension=3).cells == CCMAB(horizon=250, dimension=3).cells == 3
+
+
+def test_in_round_one_exactly_the_cells_without_outcomes_are_under_explored():
+    policy = CCMAB(horizon=16, dimension=1, oracle=TopK(1), seed=0)  # two cells
+    policy.observe([[0.1]], [1e6])
+    low, high, end = policy.index([[0.1], [0.5], [1.0]])
+    assert low == 1e6
+    assert min(high, end) > low
+
+
+def test_base_arms_in_under_explored_cells_come_in_random_order():
+    contexts = [[0.1], [0.2], [0.8], [0.9]]
+    chosen = [CCMAB(100, 1, oracle=TopK(1), seed=s).select(contexts) for s in range(400)]
+    counts = np.bincount([decision.super_arm[0] for decision in chosen], minlength=4)
+    assert counts.min() > 70
+
+
+def test_a_loaded_policy_decides_as_the_saved_one_would_have():
+    rng = np.random.default_rng(3)
+    policy = CCMAB(100, 2, oracle=TopK(2), seed=1)
+    for _ in range(30):
+        decision = policy.select(some_contexts(rng, 2))
+        policy.update(decision, mean_outcome(decision.contexts))
+    loaded = loads(dumps(policy))
+    assert isinstance(loaded, CCMAB)
+    for _ in range(50):
+        contexts = some_contexts(rng, 2)
+        decision = policy.select(contexts)
+        assert loaded.select(contexts) == decision
+        outcomes = mean_outcome(decision.contexts)
+        policy.update(decision, outcomes)
+        loaded.update(decision, outcomes)
+
+
+@pytest.mark.parametrize("bad", [-1e-12, 1.0000001])
+def test_a_context_outside_the_cube_is_refused_and_changes_nothing(bad):
+    policy = CCMAB(horizon=10, dimension=2, oracle=TopK(1), seed=0)
+    policy.observe([[0.3, 0.4]], [1.0])
+    before = dumps(policy)
+    contexts = [[0.5, 0.5], [0.2, bad]]
+    for call in (
+        lambda: policy.select(contexts),
+        lambda: policy.index(contexts),
+        lambda: policy.observe(contexts, [1.0, 2.0]),
+    ):
+        with pytest.raises(ContextError, match=r"unit cube \[0, 1\]\^2; row 1, column 1 is "):
+            call()
+    assert dumps(policy) == before
+
+
+def test_contexts_of_another_dimension_are_refused():
+    policy = CCMAB(horizon=10, dimension=2, oracle=TopK(1))
+    with pytest.raises(ContextError, match="2 columns"):
+        policy.select([[0.1]])
+
+
+@pytest.mark.parametrize("wrong", [{"horizon": 0}, {"horizon": 2.5}, {"dimension": 0}])
+def test_wrong_arguments_are_named(wrong):
+    (name,) = wrong
+    with pytest.raises(InputError, match=name):
+        CCMAB(**{"horizon": 10, "dimension": 2, **wrong})
