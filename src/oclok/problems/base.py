@@ -17,7 +17,7 @@ import numpy as np
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import as_count, as_outcomes, as_positions
+from oclok.validation import as_count, as_outcomes, as_positions, as_positive
 
 #: Takes true means (M,) and a generator, returns outcomes (M,) with these means.
 Noise = Callable[[FloatArray, np.random.Generator], FloatArray]
@@ -69,6 +69,27 @@ class Round:
         return self.oracle.value(seen, chosen)
 
 
+@dataclass(frozen=True)
+class Count:
+    """A Poisson number, drawn again until it is `least` or more."""
+
+    mean: float
+    least: int
+
+    def __post_init__(self) -> None:
+        if as_positive(self.mean, "mean number") < self.least:
+            raise InputError(
+                f"the mean number of nodes or base arms in a round must be at least {self.least}, "
+                f"the fewest that a round may have; got {self.mean:g}"
+            )
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """Return a number for one round."""
+        while (count := int(rng.poisson(self.mean))) < self.least:
+            pass
+        return count
+
+
 class Problem(ABC):
     """A seeded sequence of rounds. Iterating again gives the same rounds again.
 
@@ -90,9 +111,7 @@ class Problem(ABC):
 
     def __init__(self, rounds: int, seed: int | np.random.SeedSequence) -> None:
         self.rounds = as_count(rounds, "rounds")
-        if not isinstance(seed, np.random.SeedSequence):
-            seed = np.random.SeedSequence(as_count(seed, "seed", least=0))
-        self._entropy, self._spawn_key = seed.entropy, tuple(seed.spawn_key)
+        self._seed = fresh_seed(seed)
 
     @property
     def description(self) -> str:
@@ -116,9 +135,15 @@ class Problem(ABC):
 
     def _seeds(self) -> tuple[np.random.SeedSequence, np.random.SeedSequence]:
         """Return the seeds of what all rounds share and of the rounds, the same every time."""
-        fresh = np.random.SeedSequence(self._entropy, spawn_key=self._spawn_key)
-        shared, rounds = fresh.spawn(2)
+        shared, rounds = fresh_seed(self._seed).spawn(2)
         return shared, rounds
+
+
+def fresh_seed(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
+    """Return a sequence for `seed` that has spawned none, so that it spawns the same each time."""
+    if isinstance(seed, np.random.SeedSequence):
+        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
+    return np.random.SeedSequence(as_count(seed, "seed", least=0))
 
 
 def gaussian(noise_std: float) -> Noise:
@@ -129,15 +154,6 @@ def gaussian(noise_std: float) -> Noise:
 def bernoulli(means: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return outcomes that are 1 with probability `means` and 0 otherwise."""
     return (rng.random(means.size) < means).astype(np.float64)
-
-
-def poisson_at_least(rng: np.random.Generator, mean: float, least: int) -> int:
-    """Return a Poisson number, drawn again until it is `least` or more."""
-    if mean < least / 2:
-        raise InputError(f"a Poisson mean of {mean:g} would hardly ever give {least} or more")
-    while (count := int(rng.poisson(mean))) < least:
-        pass
-    return count
 
 
 def _gaussian(noise_std: float, means: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -1,13 +1,13 @@
-"""Give radio channels to users: the paper's dynamic bipartite matching (section 2.3).
+"""Give radio channels to users: the paper's example of dynamic bipartite matching.
 
-    symbol   meaning                                                        range
-    x¹       distance of the user from the base station                     [0, 1)
-    x²       frequency of the channel                                       [0, 1]
-    x³       interference that the user has on the channel                  [0, 1)
-    s(x)     20 exp(-3 x¹ (½ + x²)) / (1 + 4 x³): signal over noise; high
-             frequencies fade faster
-    f(x)     log(1 + s(x)) / log(21): Shannon's rate over the best there is [0, 1]
-    U(r)     Σ r
+| symbol | meaning                                                                       | range   |
+|--------|-------------------------------------------------------------------------------|---------|
+| x¹     | distance of the user from the base station                                    | [0, 1)  |
+| x²     | frequency of the channel                                                      | [0, 1]  |
+| x³     | interference that the user has on the channel                                 | [0, 1)  |
+| s(x)   | 20 exp(-3 x¹ (½ + x²)) / (1 + 4 x³): signal over noise; high frequencies fade | (0, 20] |
+| f(x)   | log(1 + s(x)) / log(21): Shannon's rate over the best there is                | (0, 1]  |
+| U(r)   | Σ r                                                                           |         |
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from oclok.oracles import Matching
-from oclok.problems.base import Problem, Round, gaussian, poisson_at_least
+from oclok.problems.base import Count, Problem, Round, gaussian
 from oclok.typing import BoolArray, FloatArray
+from oclok.validation import as_count
 
 _BEST_SNR = 20.0
 _NOISE = gaussian(0.1)
@@ -44,6 +45,7 @@ class Channels(Problem):
 
     name = "channels"
     dimension = 3
+    data_name = "synthetic users and channels"
 
     def __init__(
         self,
@@ -54,13 +56,13 @@ class Channels(Problem):
         mean_users: float = 20,
     ) -> None:
         super().__init__(rounds, seed)
-        self._frequencies = np.linspace(0, 1, k)
-        self._mean_users = mean_users
+        self._frequencies = np.linspace(0, 1, as_count(k, "k"))
+        self._users = Count(mean_users, least=k)
 
     def _round(self, seed: np.random.SeedSequence) -> Round:
         rng = np.random.default_rng(seed)
         k = self._frequencies.size
-        users = poisson_at_least(rng, self._mean_users, k)
+        users = self._users.draw(rng)
         distances = np.sqrt(rng.random(users))
         left, right = np.nonzero(_edges(users, k, rng))
         contexts = np.column_stack(
@@ -72,9 +74,10 @@ class Channels(Problem):
 
 def mean_outcome(contexts: FloatArray) -> FloatArray:
     """Return f, shape (M,), at `contexts`, shape (M, 3)."""
-    distance, frequency, interference = contexts.T
+    distance, frequency, interference = contexts[:, 0], contexts[:, 1], contexts[:, 2]
     snr = _BEST_SNR * np.exp(-3 * distance * (0.5 + frequency)) / (1 + 4 * interference)
-    return np.log1p(snr) / np.log1p(_BEST_SNR)
+    rate: FloatArray = np.log1p(snr) / np.log1p(_BEST_SNR)
+    return rate
 
 
 def _edges(users: int, channels: int, rng: np.random.Generator) -> BoolArray:

@@ -1,10 +1,11 @@
 """Simulation II of the paper: how much base arms tell of each other is a dial.
 
-    symbol   meaning                                                     shape
-    X        contexts, uniform in [0, 1]³                                (N, 3)
-    K        exp(-‖x - x'‖² / 2l²) at each pair of contexts              (N, N)
-    L        Cholesky factor of K + jitter                               (N, N)
-    f        L z with standard normal z: a sample of the GP at X         (N,)
+| symbol | meaning                                             | shape  |
+|--------|-----------------------------------------------------|--------|
+| X      | contexts, uniform in [0, 1]³                        | (N, 3) |
+| K      | exp(-‖x - x'‖² / 2l²) at each pair of contexts      | (N, N) |
+| L      | Cholesky factor of K + jitter                       | (N, N) |
+| f      | L z with standard normal z: a sample of the GP at X | (N,)   |
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from scipy.linalg import cholesky
 from scipy.spatial.distance import cdist
 
 from oclok.oracles import TopK
-from oclok.problems.base import Problem, Round, gaussian, poisson_at_least
+from oclok.problems.base import Count, Problem, Round, gaussian
 from oclok.typing import FloatArray
 from oclok.validation import as_count, as_positive
 
-#: Added to the diagonal of K: K is singular in float64 from l = 0.2 or so on, its eigenvalues off
-#: by about 1e-12 at 6,000 contexts. It moves f by 1e-5, a ten-thousandth of the noise.
+#: Added to the diagonal of K, which is singular in float64 from l = 0.2 on; 1e-12 was enough at
+#: 6,000 contexts. It moves f by 1e-5, a ten-thousandth of the noise.
 JITTER = 1e-10
 
 _NOISE = gaussian(0.1)
@@ -40,7 +41,8 @@ class Codependency(Problem):
         seed: where all randomness comes from.
         points: how many contexts there are to draw from.
         k: K, the number of base arms picked in a round.
-        mean_arms: mean of the Poisson number of base arms, drawn again until above K.
+        mean_arms: mean of the Poisson number of base arms, drawn again until above K;
+            all `points` where it exceeds them.
 
     Example:
         >>> problem = Codependency(rounds=2, lengthscale=1.0, points=500)
@@ -64,20 +66,20 @@ class Codependency(Problem):
         super().__init__(rounds, seed)
         self.lengthscale = as_positive(lengthscale, "lengthscale")
         self.data_name = f"a sample of a Gaussian process with lengthscale {self.lengthscale:g}"
-        self._points = as_count(points, "points", least=k + 1)
         self._oracle = TopK(k)
-        self._k, self._mean_arms = k, mean_arms
+        self._arms = Count(mean_arms, least=k + 1)
+        self._points = as_count(points, "points", least=k + 1)
 
     def _round(self, seed: np.random.SeedSequence) -> Round:
         contexts, means = self._sample()
         rng = np.random.default_rng(seed)
-        count = min(poisson_at_least(rng, self._mean_arms, self._k + 1), self._points)
+        count = min(self._arms.draw(rng), self._points)
         arms = rng.choice(self._points, count, replace=False)
         return Round(contexts[arms], means[arms], self._oracle, _NOISE)
 
     def _sample(self) -> tuple[FloatArray, FloatArray]:
         shared, _ = self._seeds()
-        return _gp_sample(tuple(shared.generate_state(4)), self.lengthscale, self._points)
+        return _gp_sample(tuple(shared.generate_state(4).tolist()), self.lengthscale, self._points)
 
 
 @lru_cache(maxsize=32)

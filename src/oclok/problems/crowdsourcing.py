@@ -1,11 +1,12 @@
 """Simulation I of the paper: assign nearby workers to tasks that arrive one by one.
 
-    symbol   meaning                                                  range
-    x¹       distance of worker and task, divided by √0.5             [0, 1)
-    x²       difficulty of the task; 0 is the most difficult          [0, 1)
-    x³       battery of the worker                                    [0, 1)
-    f(x)     A g(x¹) √(x² x³), g the density of N(0, 0.4²), A g(0) = 1
-    U(r)     log(1 + Σ r)
+| symbol | meaning                                                   | range  |
+|--------|-----------------------------------------------------------|--------|
+| x¹     | distance of worker and task, divided by √0.5              | [0, 1) |
+| x²     | difficulty of the task; 0 is the most difficult           | [0, 1) |
+| x³     | battery of the worker                                     | [0, 1) |
+| f(x)   | A g(x¹) √(x² x³), g the density of N(0, 0.4²), A g(0) = 1 | [0, 1] |
+| U(r)   | log(1 + Σ r)                                              |        |
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 
 from oclok.datasets import foursquare, tokyo
 from oclok.oracles import TopK
-from oclok.problems.base import Problem, Round, gaussian, poisson_at_least
-from oclok.typing import FloatArray
+from oclok.problems.base import Count, Problem, Round, gaussian
+from oclok.typing import ArrayLike, FloatArray
 
 #: Workers farther than this from a task are not available to it.
 REACH = np.sqrt(0.5)
@@ -60,18 +61,18 @@ class Crowdsourcing(Problem):
         super().__init__(rounds, seed)
         self._checkins = tokyo.mixture() if data is None else foursquare.load(data)
         self.data_name = self._checkins.name
-        self._oracle = TopK(k, reward=log_reward)
-        self._k, self._mean_arms = k, mean_arms
+        self._oracle = TopK(k, reward=np.log1p)
+        self._workers = Count(mean_arms, least=k + 1)
 
     def _round(self, seed: np.random.SeedSequence) -> Round:
         rng = np.random.default_rng(seed)
         task, difficulty = rng.random(2), rng.random()
-        count = poisson_at_least(rng, self._mean_arms, self._k + 1)
+        count = self._workers.draw(rng)
         contexts = np.empty((count, 3))
         contexts[:, 0] = self._distances(task, count, rng) / REACH
         contexts[:, 1] = difficulty
         contexts[:, 2] = rng.random(count)
-        return Round(contexts, mean_outcome(contexts), self._oracle, _NOISE)
+        return _Task(contexts, mean_outcome(contexts), self._oracle, _NOISE)
 
     def _distances(self, task: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
         """Return distances, shape (count,), of workers in reach of the `task`, shape (2,)."""
@@ -85,14 +86,17 @@ class Crowdsourcing(Problem):
 
 def mean_outcome(contexts: FloatArray) -> FloatArray:
     """Return f, shape (M,), at `contexts`, shape (M, 3)."""
-    distance, difficulty, battery = contexts.T
+    distance, difficulty, battery = contexts[:, 0], contexts[:, 1], contexts[:, 2]
     return np.exp(-0.5 * (distance / 0.4) ** 2) * np.sqrt(difficulty * battery)
 
 
-def log_reward(total: float) -> float:
-    """Return log(1 + `total`), or 0 where noise took the total to -1 or below.
+class _Task(Round):
+    """A round whose reward is defined for every sum of outcomes."""
 
-    A logarithm ends at -1. Five workers of mean 0 get there about 4 times in a million rounds;
-    they then count as having done nothing, as in the authors' code.
-    """
-    return float(np.log1p(total)) if total > -1.0 else 0.0
+    def reward(self, super_arm: ArrayLike, outcomes: ArrayLike) -> float:
+        """Return log(1 + Σ outcomes), or 0 where noise took the sum to -1 or below.
+
+        The logarithm ends at -1. Five workers of mean 0 get there about 4 times in a million
+        rounds; they then count as having done nothing, as in the authors' own simulation.
+        """
+        return 0.0 if np.sum(outcomes) <= -1 else super().reward(super_arm, outcomes)
