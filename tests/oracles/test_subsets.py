@@ -79,6 +79,24 @@ def test_the_lipschitz_constant_is_known_for_the_sum_and_for_log1p():
     assert TopK(2, np.exp).lipschitz is None
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.lists(numbers, min_size=1, max_size=8), st.integers(1, 4))
+def test_a_stable_top_k_is_chosen_for_every_index_within_the_error(data, index, k):
+    index, oracle = np.array(index), TopK(k)
+    size = st.integers(0, 4).map(lambda n: n / 8)
+    error = np.array(data.draw(st.lists(size, min_size=index.size, max_size=index.size)))
+    super_arm = oracle(index)
+    worst = index + error
+    worst[super_arm] -= 2 * error[super_arm]
+    if oracle.is_stable(index, super_arm, error):
+        share = np.array([data.draw(st.floats(-1, 1)) for _ in index])
+        assert oracle(index + share * error).tolist() == super_arm.tolist()
+    else:  # another set is then as good, or better, somewhere
+        rivals = combinations(range(index.size), super_arm.size)
+        own = worst[super_arm].sum()
+        assert any(worst[[*r]].sum() >= own for r in rivals if [*r] != super_arm.tolist())
+
+
 @pytest.mark.parametrize("k", [0, -1, 1.5, None, True])
 def test_k_must_be_a_positive_integer(k):
     with pytest.raises(InputError, match="k must be an integer"):

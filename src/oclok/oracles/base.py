@@ -78,8 +78,8 @@ class SumOracle(Oracle):
 
     def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
         """Return the sum of `means` over `super_arm`."""
-        chosen = as_positions(super_arm, "super_arm", self.size)
-        return float(np.sum(as_vector(means, "means", self.size)[chosen]))
+        known = as_vector(means, "means", self.size)
+        return float(known[as_positions(super_arm, "super_arm", known.size)].sum())
 
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
         """Return whether `super_arm` is provably chosen for any index within `error` of this.
@@ -87,9 +87,11 @@ class SumOracle(Oracle):
         With the chosen arms at their worst and the others at their best, an exact solver still
         chooses `super_arm`. Then it is the best of all for every index in between, as the sum
         of any other set, less what both have in common, grows by at most what is granted here.
+        Solvers are exact to about 1e-10 of the largest index, which is granted as well.
         """
-        worst = index + error
-        worst[super_arm] = index[super_arm] - error[super_arm]
+        granted = error + 1e-9 * np.abs(index).max(initial=0.0)
+        worst = index + granted
+        worst[super_arm] = (index - granted)[super_arm]
         try:
             return self.alpha == 1 and np.array_equal(self._solve(worst), super_arm)
         except OracleError:

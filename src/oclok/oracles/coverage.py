@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
-from oclok.oracles.matching import as_edges, has_repeats, number_nodes
+from oclok.oracles.graph import as_edges, has_repeats, number_nodes
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_vector
 

@@ -13,14 +13,16 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
 from oclok.errors import InfeasibleError, InputError
 from oclok.oracles.base import SumOracle
+from oclok.oracles.graph import as_edges, has_repeats, number_nodes
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count
+
+_Ends: TypeAlias = tuple[IntArray, IntArray]
 
 
 class Matching(SumOracle):
@@ -98,56 +100,6 @@ class Matching(SumOracle):
         return edges, np.ldexp(index[edges], -np.frexp(size)[1])
 
 
-def as_edges(left: ArrayLike, right: ArrayLike) -> tuple[IntArray, IntArray]:
-    """Return the end nodes of edges as two integer arrays of the same shape (M,)."""
-    ends = []
-    for name, nodes in (("left", left), ("right", right)):
-        array = np.asarray(nodes)
-        if array.size == 0:
-            array = array.astype(np.intp)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise InputError(
-                f"{name} must be a 1-D array of integers, one node per base arm; "
-                f"got shape {array.shape}, dtype {array.dtype}"
-            )
-        ends.append(array)
-    if ends[0].size != ends[1].size:
-        raise InputError(
-            "left and right must have one node per base arm each; "
-            f"got {ends[0].size} and {ends[1].size}"
-        )
-    return ends[0], ends[1]
-
-
-def number_nodes(nodes: IntArray) -> tuple[IntArray, int]:
-    """Return the nodes as numbers 0, 1, … by first appearance, shape (M,), and how many."""
-    if nodes.size == 0:
-        return np.zeros(0, dtype=np.intp), 0
-    least, span = int(nodes.min()), int(nodes.max()) - int(nodes.min())
-    if span <= 4 * nodes.size + 1024:  # a table of all labels is faster than sorting them
-        wide = nodes if nodes.dtype == np.uint64 else nodes.astype(np.int64)
-        label = (wide - least).astype(np.intp)
-    else:
-        label = np.unique(nodes, return_inverse=True)[1]
-        span = int(label.max())
-    position = np.arange(nodes.size)
-    first = np.empty(span + 1, dtype=np.intp)
-    first[label[::-1]] = position[::-1]  # of repeated labels the last assignment stays
-    first = first[label]
-    number = np.cumsum(first == position) - 1
-    return number[first], int(number[-1]) + 1
-
-
-def has_repeats(keys: IntArray, bound: int) -> bool:
-    """Return whether any of `keys`, integers from 0 up to below `bound`, occurs twice."""
-    if bound <= 16 * keys.size:
-        return bool(np.bincount(keys).max(initial=0) > 1)
-    return bool(np.unique(keys).size < keys.size)
-
-
-_Ends: TypeAlias = tuple[IntArray, IntArray]
-
-
 def _heaviest(left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
     """Return the heaviest matching of any number of edges, all of positive weight."""
     left, n = number_nodes(left)
@@ -164,7 +116,7 @@ def _heaviest(left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
     else:
         W = np.zeros((n, m))
         W[left, right] = weight
-        ends = linear_sum_assignment(W, maximize=True)
+        ends = _assignment(-W)
     return _chosen(left, right, ends)
 
 
@@ -228,6 +180,8 @@ def _partial_by_program(
     k: int, left: IntArray, right: IntArray, weight: FloatArray, n: int, m: int
 ) -> IntArray:
     """Solve as a linear program; its vertices are matchings, as the problem is a network flow."""
+    from scipy.optimize import linprog
+
     edges = np.arange(weight.size)
     ends = (np.append(left, n + right), np.append(edges, edges))
     incidence = coo_array((np.ones(2 * weight.size), ends), shape=(n + m, weight.size))
@@ -248,6 +202,12 @@ def _partial_by_program(
 def _full_dense(left: IntArray, right: IntArray, weight: FloatArray, cost: FloatArray) -> _Ends:
     """Match all nodes of the smaller side; `cost` is infinite where there is no edge."""
     cost[left, right] = -weight
+    return _assignment(cost)
+
+
+def _assignment(cost: FloatArray) -> _Ends:
+    from scipy.optimize import linear_sum_assignment  # 0.3 s that `import oclok` need not take
+
     rows, cols = linear_sum_assignment(cost)
     return rows, cols
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, issparse
 
 from oclok.errors import InfeasibleError, InputError, OracleError
@@ -79,6 +78,8 @@ class Program(SumOracle):
             if not self.is_feasible([]):
                 raise InfeasibleError("no base arms, and the empty super arm is not feasible")
             return np.empty(0, dtype=np.intp)
+        from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
+
         largest = np.abs(index).max() or 1.0
         answer = milp(
             -index / largest * LARGEST_INDEX,

@@ -63,6 +63,13 @@ class TopK(Oracle):
             return False
         return chosen.size == self.k or bool(chosen[-1] + 1 == chosen.size < self.k)
 
+    def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
+        """Return whether `super_arm` at its worst still beats every other base arm at its best."""
+        least = (index[super_arm] - error[super_arm]).min()
+        others = index + error
+        others[super_arm] = -np.inf
+        return bool(least > others.max())
+
     def _solve(self, index: FloatArray) -> IntArray:
         if index.size == 0:
             raise InfeasibleError("no base arms: TopK needs at least one to choose from")

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import erf
-from scipy.stats import chi2
+from scipy.special import chdtr, chdtrc, chdtri, erf
 
 from oclok.typing import FloatArray
 
@@ -68,9 +67,9 @@ def judge(residuals: FloatArray, levels: tuple[float, ...] = (0.5, 0.8, 0.95)) -
         nothing = dict.fromkeys(levels, math.nan)
         return Calibration(0, math.nan, math.nan, (0.0, math.inf), nothing, "neither", 1.0)
     total = float(residuals @ residuals)
-    p_value = min(1.0, 2 * min(chi2.cdf(total, n), chi2.sf(total, n)))
+    p_value = min(1.0, 2 * min(chdtr(n, total), chdtrc(n, total)))
     tail = FALSE_ALARM / 2
-    low, high = (math.sqrt(total / chi2.ppf(q, n)) for q in (1 - tail, tail))
+    low, high = (math.sqrt(total / chdtri(n, q)) for q in (tail, 1 - tail))
     reached = erf(np.abs(residuals) / math.sqrt(2))
     verdict: Literal["overconfident", "underconfident", "neither"] = "neither"
     if p_value < FALSE_ALARM:
