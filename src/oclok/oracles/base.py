@@ -14,7 +14,7 @@ import numpy as np
 
 from oclok.errors import InputError, OracleError
 from oclok.persistence import Persistent
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_positions, as_vector
 
 
@@ -26,12 +26,14 @@ class Oracle(Persistent, ABC):
         beta: … with at least this probability; 1 for deterministic solvers.
         size: number of base arms that the oracle describes; None if it takes any number.
         lipschitz: B with |u(f) - u(f')| ≤ B Σ|f_i - f'_i|; None where it is not known.
+        is_sequential: a super arm can be built step by step, by `choose_next`.
     """
 
     alpha: float = 1.0
     beta: float = 1.0
     size: int | None = None
     lipschitz: float | None = 1.0
+    is_sequential: bool = False
 
     def __call__(self, index: ArrayLike) -> IntArray:
         """Return the positions, ascending, of the super arm chosen for `index` of shape (M,)."""
@@ -52,6 +54,14 @@ class Oracle(Persistent, ABC):
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
         """Return whether `super_arm` is provably chosen for any index within `error` of this."""
         return False
+
+    def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
+        """Return the base arms to add to those `chosen` so far; none when that is a super arm.
+
+        The index may change between steps, as it does when the arms taken so far tell something
+        of the others. With an index that stays, the steps end at a super arm as good as α says.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not choose step by step")
 
     def _as_index(self, index: ArrayLike) -> FloatArray:
         try:
@@ -96,3 +106,10 @@ class SumOracle(Oracle):
             return self.alpha == 1 and np.array_equal(self._solve(worst), super_arm)
         except OracleError:
             return False
+
+
+def best_of(value: FloatArray, allowed: BoolArray) -> IntArray:
+    """Return the first position of the largest `value` that is `allowed`; none if nothing is."""
+    if not allowed.any():
+        return np.empty(0, dtype=np.intp)
+    return np.array([np.argmax(np.where(allowed, value, -np.inf))])

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from oclok.errors import InputError
-from oclok.oracles.base import Oracle
+from oclok.oracles.base import Oracle, best_of
 from oclok.oracles.graph import as_edges, has_repeats, number_nodes
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_vector
@@ -117,6 +117,22 @@ class Coverage(CoverageOracle):
             raise InputError(f'solver must be "exact" or "greedy"; got {solver!r}')
         self.solver = solver
         self.alpha = 1.0 if solver == "exact" else 1.0 - 1.0 / math.e
+        self.is_sequential = solver == "greedy"
+
+    def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
+        """Return all edges of the left node that adds most to those `chosen`, k times over."""
+        is_chosen = np.zeros(self._n, dtype=bool)
+        is_chosen[self._left[chosen]] = True
+        if np.count_nonzero(is_chosen) >= min(self.k, self._n):
+            return np.empty(0, dtype=np.intp)
+        p = np.clip(index, 0.0, 1.0)
+        miss = np.ones(self._m)
+        np.multiply.at(miss, self._right[chosen], 1.0 - p[chosen])
+        left, right, merged = self._edges(p)
+        gains: FloatArray = np.bincount(left, merged * miss[right], minlength=self._n).astype(
+            np.float64
+        )
+        return np.flatnonzero(self._left == best_of(gains, ~is_chosen))
 
     def _choose(self, left: IntArray, right: IntArray, p: FloatArray) -> IntArray:
         P = _matrix(left, right, p, (self._n, self._m))

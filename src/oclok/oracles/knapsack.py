@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from oclok.errors import InputError, OracleError
-from oclok.oracles.base import SumOracle
+from oclok.oracles.base import SumOracle, best_of
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_vector
 
@@ -59,6 +59,8 @@ class Knapsack(SumOracle):
     array([2, 3])
     """
 
+    is_sequential = True
+
     def __init__(self, costs: ArrayLike, budget: float) -> None:
         self.costs = as_vector(costs, "costs").copy()
         if (self.costs < 0).any():
@@ -74,6 +76,13 @@ class Knapsack(SumOracle):
         """Return whether the costs of `super_arm`, in units, sum up to at most the budget."""
         chosen = self._positions(super_arm)
         return chosen is not None and bool(self._units[chosen].sum() <= CAPACITY)
+
+    def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
+        """Return the base arm of largest index per cost that still fits (no guarantee: α = 0)."""
+        fits = self._units <= CAPACITY - self._units[chosen].sum()
+        allowed = (index > 0) & fits
+        allowed[chosen] = False
+        return best_of(index / np.maximum(self._units, 0.5), allowed)
 
     def _solve(self, index: FloatArray) -> IntArray:
         candidates = np.flatnonzero((index > 0) & (self._units <= CAPACITY))

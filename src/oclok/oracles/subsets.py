@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oclok.errors import InfeasibleError, InputError, OracleError
-from oclok.oracles.base import Oracle, SumOracle
+from oclok.oracles.base import Oracle, SumOracle, best_of
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_vector
 
@@ -35,6 +35,8 @@ class TopK(Oracle):
     >>> TopK(2, reward=np.log1p).value([0.25, 1.0, 0.5, 0.75], [1, 3])
     1.0116009116784799
     """
+
+    is_sequential = True
 
     def __init__(self, k: int, reward: Callable[[Any], Any] | None = None) -> None:
         self.k = as_count(k, "k")
@@ -70,6 +72,12 @@ class TopK(Oracle):
         others[super_arm] = -np.inf
         return bool(least > others.max())
 
+    def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
+        """Return the base arm with the largest index that is not `chosen` yet, k times over."""
+        allowed = np.full(index.size, chosen.size < self.k)
+        allowed[chosen] = False
+        return best_of(index, allowed)
+
     def _solve(self, index: FloatArray) -> IntArray:
         if index.size == 0:
             raise InfeasibleError("no base arms: TopK needs at least one to choose from")
@@ -99,6 +107,8 @@ class Partition(SumOracle):
     array([1, 2])
     """
 
+    is_sequential = True
+
     def __init__(
         self, groups: Iterable[Hashable] | ArrayLike, limits: int | Mapping[Any, int]
     ) -> None:
@@ -115,6 +125,13 @@ class Partition(SumOracle):
             return False
         counts = np.bincount(self._group[chosen], minlength=self._limit.size)
         return bool((counts <= self._limit).all())
+
+    def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
+        """Return the base arm with the largest positive index whose group has room left."""
+        room = self._limit - np.bincount(self._group[chosen], minlength=self._limit.size)
+        allowed = (index > 0) & (room[self._group] > 0)
+        allowed[chosen] = False
+        return best_of(index, allowed)
 
     def _solve(self, index: FloatArray) -> IntArray:
         order = np.flatnonzero(index > 0)

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from oclok.policies.acc_ucb import ACCUCB
 from oclok.policies.base import Belief, Policy
+from oclok.policies.bayes_ucb import BayesUCB
 from oclok.policies.cc_mab import CCMAB
 from oclok.policies.cucb import CUCB
-from oclok.policies.gp import GPPolicy
+from oclok.policies.gp import Discount, GPPolicy, Window
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.random import Random
+from oclok.policies.thompson import ThompsonSampling
 
-__all__ = ["ACCUCB", "CCMAB", "CUCB", "Belief", "GPPolicy", "OClokUCB", "Policy", "Random"]
+__all__ = [
+    "ACCUCB",
+    "CCMAB",
+    "CUCB",
+    "BayesUCB",
+    "Belief",
+    "Discount",
+    "GPPolicy",
+    "OClokUCB",
+    "Policy",
+    "Random",
+    "ThompsonSampling",
+    "Window",
+]

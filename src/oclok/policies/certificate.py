@@ -15,7 +15,6 @@ feedback g_t is larger, as Σ_t was: Lemma 3 holds round by round for the Σ_t t
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,17 +64,16 @@ class Ledger(Persistent):
         self.information_gain = 0.0
         self.largest_eigenvalue = 0.0
 
-    def record(self, beta: float, covariance: FloatArray, allowance: float) -> None:
-        """Take note of a round: β_t, Σ_t of shape (K, K) and e_t."""
+    def record(self, beta: float, width: float, covariance: FloatArray, allowance: float) -> None:
+        """Take note of a round: β_t, √β_t Σ_k σ_t,k, Σ_t of shape (K, K) and e_t."""
         self.rounds += 1
         self.sum_beta += beta
         self.sum_allowance += allowance
         if len(covariance) == 0:
             return
         variance = np.maximum(covariance.diagonal(), 0.0)
-        std = float(np.sqrt(variance).sum())
-        self.sum_std += std
-        self.sum_widths += math.sqrt(beta) * std
+        self.sum_std += float(np.sqrt(variance).sum())
+        self.sum_widths += width
         self.largest_super_arm = max(self.largest_super_arm, len(covariance))
         # The trace bounds the largest eigenvalue, which is needed only where it is a new record.
         if variance.sum() > self.largest_eigenvalue:

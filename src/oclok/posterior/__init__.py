@@ -5,6 +5,13 @@ from __future__ import annotations
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.exact import ExactPosterior
+from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.sparse import SparsePosterior
 
-__all__ = ["DictionaryPosterior", "ExactPosterior", "Posterior", "SparsePosterior"]
+__all__ = [
+    "DictionaryPosterior",
+    "ExactPosterior",
+    "ForgettingPosterior",
+    "Posterior",
+    "SparsePosterior",
+]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dpstrf
 
 from oclok.errors import InputError
 from oclok.persistence import Persistent
@@ -80,6 +80,20 @@ class Posterior(Persistent, ABC):
         whitened: FloatArray = dtrsm(1.0, dpotrf(S, lower=1)[0], residual[:, None], lower=1)
         return whitened[:, 0]
 
+    def sample(self, contexts: ArrayLike, rng: np.random.Generator) -> FloatArray:
+        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
+        return self._sample(as_contexts(contexts, self.dimension), rng)
+
+    @property
+    @abstractmethod
+    def contexts(self) -> FloatArray:
+        """Contexts of all outcomes learned, shape (N, D)."""
+
+    @property
+    @abstractmethod
+    def outcomes(self) -> FloatArray:
+        """All outcomes learned, shape (N,)."""
+
     def expect(self, contexts: ArrayLike) -> None:
         """Prepare for questions about contexts (M, D) like these. Changes no answer."""
 
@@ -107,6 +121,10 @@ class Posterior(Persistent, ABC):
     def inducing(self) -> FloatArray:
         """Contexts of the basis functions, shape (rank, D)."""
 
+    @abstractmethod
+    def with_kernel(self, kernel: Kernel, noise_std: float) -> Posterior:
+        """Return a posterior with another kernel and noise that has learned the same."""
+
     def copy(self) -> Self:
         """Return an independent posterior in the same state."""
         return copy.deepcopy(self)
@@ -119,6 +137,14 @@ class Posterior(Persistent, ABC):
 
     def _predict_bounded(self, X: FloatArray) -> Bounded:
         return Bounded(*self._predict(X), np.inf, np.inf)
+
+    def _sample(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Sample through a pivoted Cholesky factor, which a singular covariance has, too."""
+        mean, _ = self._predict(X)
+        C, pivots, rank, _ = dpstrf(self._covariance(X), lower=1)
+        sample = np.empty(len(X))
+        sample[pivots - 1] = np.tril(C)[:, :rank] @ rng.standard_normal(len(X))[:rank]
+        return mean + sample
 
     def _predict_known(self, X: FloatArray) -> FloatArray:
         """Return the mean at contexts that were, most likely, asked for just before."""

@@ -80,12 +80,14 @@ class DictionaryPosterior(Posterior):
 
     def __init__(self, kernel: Kernel, noise_std: float, tolerance: float = 1e-8) -> None:
         super().__init__(kernel, noise_std)
-        self.tolerance = min(as_positive(tolerance, "tolerance"), NOISE_SHARE * self.noise_std**2)
+        self._given_tolerance = as_positive(tolerance, "tolerance")
+        self.tolerance = min(self._given_tolerance, NOISE_SHARE * self.noise_std**2)
         self._belief: ExactPosterior | FeatureModel = ExactPosterior(kernel, noise_std)
         self._finer: FeatureModel | None = None
         self._finer_size = 0
         self._X = Rows()
         self._y = Rows()
+        self._weights = Rows()
         self._remembered: FloatArray | None = None
         self._novel: FloatArray | None = None
         self._next_try = float(START)
@@ -100,6 +102,16 @@ class DictionaryPosterior(Posterior):
         return self._X.array.shape[1] if len(self) else None
 
     @property
+    def contexts(self) -> FloatArray:
+        """Contexts of all outcomes learned, shape (N, D)."""
+        return self._X.array.copy() if len(self) else np.empty((0, 0))
+
+    @property
+    def outcomes(self) -> FloatArray:
+        """All outcomes learned, shape (N,)."""
+        return self._y.array.copy()
+
+    @property
     def information_gain(self) -> float:
         """I(r; f) of all outcomes so far, in nats; through the dictionary where there is one."""
         return self._belief.information_gain
@@ -110,6 +122,14 @@ class DictionaryPosterior(Posterior):
         if isinstance(self._belief, FeatureModel):
             return self._belief.U.copy()
         return self._belief.inducing
+
+    def with_kernel(self, kernel: Kernel, noise_std: float) -> DictionaryPosterior:
+        """Return a posterior with another kernel and noise that has learned the same."""
+        other = DictionaryPosterior(kernel, noise_std, self._given_tolerance)
+        other._remembered = self._remembered
+        if len(self):
+            other._update_weighted(self._X.array, self._y.array, self._weights.array)
+        return other
 
     def expect(self, contexts: ArrayLike) -> None:
         """Take contexts (M, D) as candidates for the dictionary."""
@@ -143,6 +163,16 @@ class DictionaryPosterior(Posterior):
         mean, variance, residual, _ = _moments(finer, X)
         return _bounded(finer, mean, variance, residual)
 
+    def _sample(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Sample the weights of the features: no covariance of the arms is needed."""
+        if isinstance(self._belief, ExactPosterior):
+            return self._belief._sample(X, rng)
+        f = self._features(self._belief, X)
+        if f.residual.max() > self.tolerance:
+            return super()._sample(X, rng)
+        weights = self._belief.c + self.noise_std * rng.standard_normal(self._belief.rank)
+        return weights @ f.whitened + np.sqrt(f.residual) * rng.standard_normal(len(X))
+
     def _covariance(self, X: FloatArray) -> FloatArray:
         if isinstance(self._belief, ExactPosterior):
             return self._belief._covariance(X)
@@ -157,40 +187,51 @@ class DictionaryPosterior(Posterior):
         return covariance
 
     def _update(self, X: FloatArray, y: FloatArray) -> None:
+        self._update_weighted(X, y, np.ones(len(y)))
+
+    def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn outcomes whose noise has variance σ² / weights, shape (N,)."""
         if isinstance(self._belief, ExactPosterior):
-            self._update_exact(self._belief, X, y)
+            self._update_exact(self._belief, X, y, weights)
         else:
-            self._update_model(self._belief, X, y)
+            self._update_model(self._belief, X, y, weights)
         self._X.extend(X)
         self._y.extend(y)
+        self._weights.extend(weights)
         self._asked = None
 
-    def _update_exact(self, exact: ExactPosterior, X: FloatArray, y: FloatArray) -> None:
+    def _update_exact(
+        self, exact: ExactPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> None:
         count = len(self) + len(y)
-        if count < self._next_try:
-            exact._update(X, y)
+        model = None
+        if count >= self._next_try:
+            model = self._dictionary_for(X)
+        if model is not None:
+            self._belief = self._taught(model, X, y, weights)
             return
-        model = self._dictionary_for(X)
-        if model is None:
-            exact._update(X, y)
+        exact._update_weighted(X, y, weights)
+        if count >= self._next_try:
             self._next_try = RETRY * count
-        else:
-            self._belief = self._taught(model, X, y)
 
-    def _update_model(self, model: FeatureModel, X: FloatArray, y: FloatArray) -> None:
+    def _update_model(
+        self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> None:
         f = self._features(model, X)
         novel = X[f.residual > self.tolerance]
         if len(novel) == 0 and self._novel is None:
-            model.absorb_features(f.phi, f.residual, y)
+            model.absorb_features(f.phi, f.residual, y, weights)
             return
         U, R = model.grown(_latest(self._novel, novel), MARGIN * self.tolerance)
         count = len(self) + len(y)
         if len(U) <= WORTHWHILE * count:
             grown = FeatureModel(model.covariance, self.noise_std, U, R)
-            self._belief = self._taught(grown, X, y)
+            self._belief = self._taught(grown, X, y, weights)
         else:
             exact = ExactPosterior(self.kernel, self.noise_std)
-            exact._update(np.vstack([self._X.array, X]), np.concatenate([self._y.array, y]))
+            if len(self):
+                exact._update_weighted(self._X.array, self._y.array, self._weights.array)
+            exact._update_weighted(X, y, weights)
             self._belief, self._next_try = exact, RETRY * count
         self._novel = None
 
@@ -209,11 +250,12 @@ class DictionaryPosterior(Posterior):
             return None
         return FeatureModel(covariance, self.noise_std, candidates[pivots], F[:, pivots].T)
 
-    def _taught(self, model: FeatureModel, X: FloatArray, y: FloatArray) -> FeatureModel:
+    def _taught(
+        self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> FeatureModel:
         """Return `model` with all outcomes so far, and y seen at X, learned exactly."""
-        if len(self):
-            model.absorb(self._X.array, self._y.array)
-        model.absorb(X, y)
+        model.absorb(self._X.array, self._y.array, self._weights.array)
+        model.absorb(X, y, weights)
         return model
 
     def _finer_model(self, model: FeatureModel) -> FeatureModel:
@@ -223,7 +265,8 @@ class DictionaryPosterior(Posterior):
             candidates = _sample([self._X.array, self._remembered])
             U, R = model.grown(candidates, MARGIN * self._finer_tolerance)
             finer, known = FeatureModel(model.covariance, self.noise_std, U, R), 0
-        finer.absorb(self._X.array[known:], self._y.array[known:])
+        new = slice(known, len(self))
+        finer.absorb(self._X.array[new], self._y.array[new], self._weights.array[new])
         self._finer, self._finer_size = finer, len(self)
         return finer
 

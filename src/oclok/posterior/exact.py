@@ -14,7 +14,6 @@ S = K(x, x) - VᵀV + σ²I, and C⁻¹(r - Vᵀz) to z.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +73,16 @@ class ExactPosterior(Posterior):
         return self._X.array.shape[1] if len(self) else None
 
     @property
+    def contexts(self) -> FloatArray:
+        """Contexts of all outcomes learned, shape (N, D)."""
+        return self._X.array.copy() if len(self) else np.empty((0, 0))
+
+    @property
+    def outcomes(self) -> FloatArray:
+        """All outcomes learned, shape (N,)."""
+        return self._y.array.copy()
+
+    @property
     def information_gain(self) -> float:
         """I(r; f) of all outcomes so far, in nats: ½ log det(I + σ⁻²K) = Σ log(L_nn / σ)."""
         return self._gain
@@ -81,7 +90,7 @@ class ExactPosterior(Posterior):
     @property
     def inducing(self) -> FloatArray:
         """All contexts so far, shape (N, D)."""
-        return self._X.array.copy() if len(self) else np.empty((0, 0))
+        return self.contexts
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         self._solved = None
@@ -113,10 +122,16 @@ class ExactPosterior(Posterior):
         return covariance
 
     def _update(self, X: FloatArray, y: FloatArray) -> None:
+        self._update_weighted(X, y, np.ones(len(y)))
+
+    def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn outcomes whose noise has variance σ² / weights, shape (N,)."""
         before, gain = len(self), self._gain
+        noise = self.noise_std**2 / weights
         try:
             for start in range(0, len(X), BATCH):
-                self._append(X[start : start + BATCH], y[start : start + BATCH])
+                part = slice(start, start + BATCH)
+                self._append(X[part], y[part], noise[part])
         except BaseException:
             self._L.truncate(before)
             for rows in (self._X, self._y, self._z):
@@ -124,14 +139,14 @@ class ExactPosterior(Posterior):
             self._gain = gain
             raise
 
-    def _append(self, X: FloatArray, y: FloatArray) -> None:
+    def _append(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> None:
         V = self._solved_for(X)
         S = self._covariance_of.of(X)
         residual = y.copy()
         if len(self):
             S -= V.T @ V
             residual -= self._mean(V)
-        add_to_diagonal(S, self.noise_std**2)
+        add_to_diagonal(S, noise)
         C = self._factor(S)
         whitened = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
         if not np.isfinite(whitened).all():
@@ -140,7 +155,7 @@ class ExactPosterior(Posterior):
         self._X.extend(X)
         self._y.extend(y)
         self._z.extend(whitened)
-        self._gain += float(np.log(np.diag(C)).sum()) - len(y) * math.log(self.noise_std)
+        self._gain += float(np.log(C.diagonal()).sum() - np.log(noise).sum() / 2)
         self._solved = None
 
     def _whiten(self, X: FloatArray) -> FloatArray:
@@ -183,6 +198,13 @@ class ExactPosterior(Posterior):
             C = C * np.where(np.diag(C) < 0, -1.0, 1.0)
         factor: FloatArray = C
         return factor
+
+    def with_kernel(self, kernel: Kernel, noise_std: float) -> ExactPosterior:
+        """Return a posterior with another kernel and noise that has learned the same."""
+        other = ExactPosterior(kernel, noise_std)
+        if len(self):
+            other._update(self._X.array, self._y.array)
+        return other
 
     def _state(self) -> dict[str, Any]:
         """Return the state, and drop what `predict` left behind.

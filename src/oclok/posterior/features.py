@@ -11,7 +11,8 @@
 
     mean = (B⁻¹φ)ᵀc        variance = ρ + σ²|B⁻¹φ|²
 
-New rows [φᵀ | r] are rotated into F by a QR factorisation that knows that F is triangular
+An outcome whose noise has variance σ² / w is a row √w [φᵀ | r] like one of noise variance σ².
+New rows are rotated into F by a QR factorisation that knows that F is triangular
 (LAPACK's tpqrt): σ²I + ΦΦᵀ is never formed, so nothing is squared and nothing drifts.
 """
 
@@ -79,21 +80,24 @@ class FeatureModel(Persistent):
         result: FloatArray = dtrsm(1.0, self.B, phi, lower=1)
         return result
 
-    def absorb(self, X: FloatArray, y: FloatArray) -> None:
-        """Learn outcomes y (N,) seen at contexts X (N, D)."""
+    def absorb(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn outcomes y (N,), of noise variance σ² / weights, seen at contexts X (N, D)."""
         for start in range(0, len(X), BATCH):
             part = slice(start, start + BATCH)
-            self.absorb_features(*self.features(X[part]), y[part])
+            self.absorb_features(*self.features(X[part]), y[part], weights[part])
 
-    def absorb_features(self, phi: FloatArray, residual: FloatArray, y: FloatArray) -> None:
-        """Learn outcomes y (N,) seen at contexts with features φ (r, N) and residuals ρ (N,)."""
+    def absorb_features(
+        self, phi: FloatArray, residual: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> None:
+        """Learn outcomes seen at contexts with features φ (r, N) and residuals ρ (N,)."""
         rows = np.empty((len(y), self.rank + 1), order="F")
         rows[:, :-1] = phi.T
         rows[:, -1] = y
+        rows *= np.sqrt(weights)[:, None]
         with blas_threads(2.0 * rows.size * len(self.F)):
             F = dtpqrt(0, min(BLOCK, len(self.F)), self.F, rows, overwrite_b=1)[0]
         self._set(F)
-        self.trace += float(residual.sum())
+        self.trace += float(weights @ residual)
 
     def grown(self, candidates: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return U and R with those `candidates` added that leave no ρ above `tolerance`."""

@@ -44,6 +44,18 @@ class Rows(Persistent):
         """Forget all rows from `size` on."""
         self._size = size
 
+    def keep_last(self, size: int) -> None:
+        """Forget all but the last `size` rows."""
+        if size < self._size:
+            self._buffer = self._buffer[self._size - size : self._size].copy()
+            self._size = size
+
+    def copy(self) -> Rows:
+        """Return an independent copy."""
+        other = Rows()
+        other.extend(self.array)
+        return other
+
     def _state(self) -> dict[str, Any]:
         return {"rows": self.array}
 

@@ -16,6 +16,7 @@ below `REDUNDANT` times the largest: they change nothing that can be seen, and n
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import TYPE_CHECKING, Literal
 
@@ -89,6 +90,16 @@ class SparsePosterior(Posterior):
         return self._X.array.shape[1] if len(self) else None
 
     @property
+    def contexts(self) -> FloatArray:
+        """Contexts of all outcomes learned, shape (N, D)."""
+        return self._X.array.copy() if len(self) else np.empty((0, 0))
+
+    @property
+    def outcomes(self) -> FloatArray:
+        """All outcomes learned, shape (N,)."""
+        return self._y.array.copy()
+
+    @property
     def information_gain(self) -> float:
         """I(r; f) under the sparse model, in nats: ½ log det(I + σ⁻²ΦᵀΦ)."""
         return float(np.log(np.diag(self._B)).sum()) - self.rank * math.log(self.noise_std)
@@ -97,6 +108,14 @@ class SparsePosterior(Posterior):
     def inducing(self) -> FloatArray:
         """The inducing points in use, shape (rank, D)."""
         return self._U.copy()
+
+    def with_kernel(self, kernel: Kernel, noise_std: float) -> SparsePosterior:
+        """Return a posterior with another kernel and noise that has learned the same."""
+        other = SparsePosterior(kernel, noise_std, self._most, self.choose)
+        other._rng = copy.deepcopy(self._rng)
+        if len(self):
+            other._update(self._X.array, self._y.array)
+        return other
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         variance = self._covariance_of.diagonal(X)

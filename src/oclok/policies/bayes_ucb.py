@@ -1,0 +1,38 @@
+"""Bayes-UCB: a quantile of the posterior as index."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from oclok.policies.base import Belief
+from oclok.policies.gp import GPPolicy
+from oclok.typing import FloatArray
+
+
+class BayesUCB(GPPolicy):
+    """Take the 1 - 1/(t+1) quantile of the posterior of f(x) as index (Kaufmann et al. 2012).
+
+    Far less timid than Theorem 1's width: in round 100 it adds 2.3 standard deviations, where
+    O'CLOK-UCB adds 6.0 for 100 base arms. Its expected regret over problems drawn from the prior
+    is bounded for quantiles that rise fast enough with t (Sandberg et al. 2023).
+
+    Args:
+        kernel: a scikit-learn kernel, with
+        noise_std: standard deviation of the outcomes' noise; or, instead of both,
+        posterior: the posterior to use.
+        oracle: default oracle.
+        refit_every, forget: as for every policy with a posterior, see `GPPolicy`.
+
+    Example:
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from oclok.oracles import TopK
+        >>> policy = BayesUCB(RBF(1.0), 0.1, TopK(1))
+        >>> policy.observe([[0.0]], [-1.0])
+        >>> policy.select([[0.1], [5.0]]).super_arm
+        array([1])
+    """
+
+    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+        mean, std = self.posterior.predict(contexts)
+        return Belief(mean + ndtri(1 - 1 / (t + 1)) * std, mean, std)

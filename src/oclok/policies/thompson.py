@@ -1,0 +1,39 @@
+"""Thompson sampling: one sample of f at the available base arms is the index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oclok.policies.base import Belief
+from oclok.policies.gp import GPPolicy
+from oclok.typing import FloatArray
+
+
+class ThompsonSampling(GPPolicy):
+    """Play what is best for one joint sample of f at the available base arms.
+
+    Its expected regret over problems drawn from the prior is of the same order as O'CLOK-UCB's
+    (Russo and Van Roy 2014; for changing sets of arms Sandberg et al. 2023). There is no bound
+    for a single run, and so no certificate.
+
+    Args:
+        kernel: a scikit-learn kernel, with
+        noise_std: standard deviation of the outcomes' noise; or, instead of both,
+        posterior: the posterior to use.
+        oracle: default oracle.
+        seed: seed of the samples.
+        refit_every, forget: as for every policy with a posterior, see `GPPolicy`.
+
+    Example:
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from oclok.oracles import TopK
+        >>> policy = ThompsonSampling(RBF(1.0), 0.1, TopK(1), seed=0)
+        >>> decision = policy.select([[0.0], [1.0]])
+        >>> policy.update(decision, [0.3])
+    """
+
+    _is_random = True
+
+    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+        mean, std = self.posterior.predict(contexts)
+        return Belief(self.posterior.sample(contexts, rng), mean, std)

@@ -1,0 +1,63 @@
+"""Variances given outcomes that will be seen, but have not been yet.
+
+A Gaussian posterior's variances do not depend on the outcomes, only on where they are seen. So
+arms that are chosen, or wait for feedback, can count before they are observed.
+
+    X    available contexts (M, D)        C    their joint covariance, (M, M)
+    J    chosen ones among them           σ    standard deviation of the noise
+
+    C  ←  C - C_:J (C_JJ + σ²I)⁻¹ C_J:            I  ←  I + ½ log det(I + σ⁻²C_JJ)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+
+from oclok.posterior.base import Posterior
+from oclok.posterior.linalg import add_to_diagonal, std_of
+from oclok.typing import FloatArray, IntArray
+
+
+class Conditioned:
+    """The joint covariance of the available arms, given arms that were chosen.
+
+    Args:
+        posterior: what is known of f.
+        X: contexts of the available arms, shape (M, D).
+        pending: contexts whose outcomes will come, shape (P, D); none by default.
+
+    Attributes:
+        information: nats that the outcomes conditioned on, and not seen, will bring.
+    """
+
+    def __init__(
+        self, posterior: Posterior, X: FloatArray, pending: FloatArray | None = None
+    ) -> None:
+        self.noise_std = posterior.noise_std
+        self.information = 0.0
+        contexts = X if pending is None else np.vstack([X, pending])
+        self._covariance = posterior.covariance(contexts)
+        self.condition(np.arange(len(X), len(contexts)))
+        self._covariance = self._covariance[: len(X), : len(X)]
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviations of f at the available arms, shape (M,)."""
+        return std_of(self._covariance.diagonal())
+
+    def condition(self, positions: IntArray) -> None:
+        """Count the arms at `positions` as seen."""
+        if len(positions) == 0:
+            return
+        rows = self._covariance[positions]
+        S = rows[:, positions]
+        add_to_diagonal(S, self.noise_std**2)
+        L = dpotrf(S, lower=1, clean=1)[0]
+        W = dtrsm(1.0, L, rows, lower=1)
+        self._covariance = self._covariance - W.T @ W
+        self.information += float(np.log(L.diagonal()).sum())
+        self.information -= len(positions) * math.log(self.noise_std)
