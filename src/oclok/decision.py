@@ -54,6 +54,8 @@ class Decision(Persistent):
         is_exact: bool = False,
     ) -> None:
         positions = as_positions(super_arm, "super_arm")
+        if not np.array_equal(positions, super_arm):
+            raise InputError(f"super_arm must be ascending; got {super_arm!r}")
         count = positions.size
         chosen = np.empty((0, 0)) if count == 0 else as_contexts(contexts)
         if len(chosen) != count:
@@ -80,7 +82,7 @@ class Decision(Persistent):
     @cached_property
     def id(self) -> str:
         """A short text that names this decision: its round and a digest of its content."""
-        digest = hashlib.blake2b(digest_size=8)
+        digest = hashlib.blake2b(bytes([self.is_exact]), digest_size=8)
         for value in self._state().values():
             if isinstance(value, np.ndarray):
                 digest.update(value.tobytes())
@@ -97,7 +99,7 @@ class Decision(Persistent):
             fields = json.loads(text)
             name = fields.pop("id")
             decision = cls(**fields)
-        except (ValueError, TypeError, KeyError, AttributeError) as reason:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as reason:
             raise InputError(f"not a decision written by to_json: {reason}") from None
         if decision.id != name:
             raise InputError(f"the decision {name!r} was altered: its content gives {decision.id}")

@@ -1,16 +1,16 @@
 """Every error that oclok raises on purpose.
 
-    OclokError
-    ├── InputError            an argument has a wrong type, shape or value
-    │   ├── ContextError      … the contexts
-    │   └── OutcomeError      … the outcomes
-    ├── FeedbackError         outcomes for a decision that was never made, or given twice
-    ├── OracleError           the oracle does not fit this round
-    │   └── InfeasibleError   no feasible super arm exists
-    ├── NumericalError        a factorisation failed; the state is as it was
-    ├── StorageError          a file cannot be written, or read as a saved policy
-    ├── DataError             a data set is missing or malformed
-    └── ExperimentError       an experiment cannot be run as asked
+OclokError
+├── InputError            an argument has a wrong type, shape or value
+│   ├── ContextError      … the contexts
+│   └── OutcomeError      … the outcomes
+├── FeedbackError         outcomes for a decision that was never made, or given twice
+├── OracleError           the oracle does not fit this round
+│   └── InfeasibleError   no feasible super arm exists
+├── NumericalError        a factorisation failed; the state is as it was
+├── StorageError          a file cannot be written, or read as a saved policy
+├── DataError             a data set is missing or malformed
+└── ExperimentError       an experiment cannot be run as asked
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import io
 import json
 import math
 import os
-import tempfile
+import secrets
 import zipfile
 from pathlib import Path
 from typing import Any, ClassVar
@@ -58,8 +58,9 @@ def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
     """Write `thing` to `path` atomically: a crash leaves the old file or the new one."""
     target = Path(path)
     content = dumps(thing)
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as reason:
         raise StorageError(f"cannot write {target}: {reason}") from None
     try:
@@ -71,7 +72,7 @@ def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
     except OSError as reason:
         raise StorageError(f"cannot write {target}: {reason}") from None
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     _sync_directory(target.parent)
 
 
@@ -121,7 +122,7 @@ def loads(content: bytes) -> Persistent:
         raise
     except (zipfile.BadZipFile, EOFError) as reason:
         raise StorageError(f"not a complete file written by oclok: {reason}") from None
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as reason:
+    except Exception as reason:  # whatever a malformed tree or archive leads to
         raise StorageError(f"not a valid file written by oclok: {reason!r}") from None
     if not isinstance(thing, Persistent):
         raise StorageError(f"holds a {type(thing).__name__}, not an object of oclok")
@@ -158,8 +159,10 @@ def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
         return {"$object": _class_name(type(value)), "state": state}
     if isinstance(value, np.random.Generator):
         return {"$generator": _encode(value.bit_generator.state, arrays)}
-    if isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
-        return {"$ufunc": value.__name__}
+    if isinstance(value, np.ufunc):
+        name = str(value.__name__)
+        if getattr(np, name, None) is value:
+            return {"$ufunc": name}
     return _encode_kernel(value, arrays)
 
 
@@ -201,6 +204,8 @@ def _decode(value: Any, archive: zipfile.ZipFile) -> Any:
         return _decode_kernel(value["$kernel"], _decode(value["params"], archive))
     if "$object" in value:
         return _decode_object(value["$object"], _decode(value["state"], archive))
+    if any(key.startswith("$") for key in value):
+        raise StorageError(f"unknown kind of value {sorted(value)}")
     return {key: _decode(item, archive) for key, item in value.items()}
 
 

@@ -16,6 +16,8 @@ from oclok.typing import ArrayLike, FloatArray, IntArray
 
 #: Squares, and products of squares, of contexts up to this size stay finite.
 LARGEST_CONTEXT = 1e100
+#: So do those of outcomes.
+LARGEST_OUTCOME = 1e100
 
 
 def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray:
@@ -49,17 +51,23 @@ def as_outcomes(outcomes: ArrayLike, count: int, *, allow_nan: bool = False) -> 
             f"outcomes must have shape ({count},), one per base arm; got shape {array.shape}"
         )
     result = np.ascontiguousarray(array, dtype=np.float64)
-    wrong = np.isinf(result) if allow_nan else ~np.isfinite(result)
+    size = np.abs(result)
+    wrong = size > LARGEST_OUTCOME if allow_nan else ~(size <= LARGEST_OUTCOME)
     if wrong.any():
         first = int(np.argmax(wrong))
-        expected = "finite, or NaN where not seen" if allow_nan else "finite"
-        raise OutcomeError(f"outcomes must be {expected}; position {first} is {result[first]}")
+        raise OutcomeError(
+            f"outcomes must be finite and at most {LARGEST_OUTCOME:g} in size"
+            f"{', or NaN where not seen' if allow_nan else ''}; position {first} is {result[first]}"
+        )
     return result
 
 
 def as_positions(positions: ArrayLike, name: str, size: int | None = None) -> IntArray:
     """Return `positions` as distinct integers ≥ 0 (and < size) in ascending order."""
-    array = np.asarray(positions)
+    try:
+        array = np.asarray(positions)
+    except ValueError as reason:
+        raise InputError(f"{name} must be a 1-D array of integers; {reason}") from None
     if array.size == 0:
         array = array.astype(np.intp)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -92,7 +100,10 @@ def as_vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArr
 def as_positive(value: object, name: str) -> float:
     """Return `value` as a finite float above 0."""
     if isinstance(value, Real) and not isinstance(value, bool):
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
         if math.isfinite(number) and number > 0:
             return number
     raise InputError(f"{name} must be a finite number above 0; got {value!r}")
@@ -118,11 +129,13 @@ def _as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatA
         array = np.asarray(values)
     except ValueError as reason:
         raise error(f"{name} must be a rectangular array of numbers; {reason}") from None
+    if np.ma.is_masked(values):
+        raise error(f"{name} must not be masked; drop or fill what is missing")
     if array.dtype.kind not in "biuf":
         seen = f"dtype {array.dtype}"
         if array.dtype.kind in "OUS" and array.size:
-            odd = next((v for v in array.flat if not isinstance(v, Real)), None)
-            if odd is not None:
-                seen += f", such as {str(odd)[:40]!r}"
+            odd = [str(v)[:40] for v in array.flat if not isinstance(v, Real)]
+            if odd:
+                seen += f", such as {odd[0]!r}"
         raise error(f"{name} must be numbers; got {seen}")
     return array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oclok.oracles.base import Oracle
+from oclok.oracles.base import Oracle, SumOracle
 from oclok.oracles.coverage import Coverage
 from oclok.oracles.influence import TIMPlus
 from oclok.oracles.knapsack import Knapsack
@@ -19,6 +19,7 @@ __all__ = [
     "Partition",
     "Path",
     "Program",
+    "SumOracle",
     "TIMPlus",
     "TopK",
 ]

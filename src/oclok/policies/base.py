@@ -16,11 +16,11 @@ import numpy as np
 
 from oclok import persistence
 from oclok.decision import Decision
-from oclok.errors import FeedbackError, OracleError, StorageError
+from oclok.errors import FeedbackError, InputError, OracleError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_contexts, as_outcomes
+from oclok.validation import as_contexts, as_outcomes, as_positions
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ class Policy(Persistent, ABC):
         rng = self._next_rng()
         belief = self._believe(X, t, rng)
         super_arm, belief, is_exact = self._choose(X, t, belief, chosen_by)
+        super_arm = _as_super_arm(super_arm, len(X))
         decision = Decision.trusted(
             round=t,
             super_arm=super_arm,
@@ -114,6 +115,8 @@ class Policy(Persistent, ABC):
                 f"decision {decision.id}: outcomes of its base arms {twice} were given before; "
                 "use NaN for outcomes that are not new"
             )
+        if not seen.size:
+            return
         if seen.all():
             self._learn(decision.contexts, y)
         elif seen.any():
@@ -121,7 +124,7 @@ class Policy(Persistent, ABC):
         missing = missing & ~seen
         if missing.any():
             self._pending[decision.round] = (decision, missing)
-        elif missing.size:
+        else:
             del self._pending[decision.round]
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
@@ -218,3 +221,11 @@ class Policy(Persistent, ABC):
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._pending = {entry[0].round: entry for entry in state["_pending"]}
+
+
+def _as_super_arm(super_arm: IntArray, arms: int) -> IntArray:
+    """Return what an oracle chose as ascending positions below `arms`, or say what is wrong."""
+    try:
+        return as_positions(super_arm, "super_arm", arms)
+    except InputError as reason:
+        raise OracleError(f"the oracle made no valid choice: {reason}") from None

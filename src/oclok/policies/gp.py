@@ -95,7 +95,7 @@ class GPPolicy(Policy):
             self._refit()
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
-        self.posterior.expect(contexts)
+        self.posterior.expect(contexts, decision.super_arm)
 
     def _refit(self) -> None:
         if len(self.posterior) < LEAST_TO_REFIT:

@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dpotrf, dpstrf
 from oclok.errors import InputError
 from oclok.persistence import Persistent
 from oclok.posterior.linalg import add_to_diagonal
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_contexts, as_outcomes, as_positive
 
 if TYPE_CHECKING:
@@ -38,13 +38,15 @@ class Posterior(Persistent, ABC):
     """
 
     def __init__(self, kernel: Kernel, noise_std: float) -> None:
-        if not (callable(kernel) and hasattr(kernel, "diag")):
+        if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "diag")):
             raise InputError(
                 "kernel must be an instance of a kernel from sklearn.gaussian_process.kernels, "
                 f"such as RBF(1.0); got {kernel!r}"
             )
         self.kernel = kernel
         self.noise_std = as_positive(noise_std, "noise_std")
+        if not 0 < self.noise_std * self.noise_std < np.inf:
+            raise InputError(f"noise_std must have a finite square above 0; got {noise_std!r}")
 
     def update(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn `outcomes`, shape (N,), seen at `contexts`, shape (N, D): all or none."""
@@ -94,8 +96,11 @@ class Posterior(Persistent, ABC):
     def outcomes(self) -> FloatArray:
         """All outcomes learned, shape (N,)."""
 
-    def expect(self, contexts: ArrayLike) -> None:
-        """Prepare for questions about contexts (M, D) like these. Changes no answer."""
+    def expect(self, contexts: ArrayLike, chosen: IntArray | None = None) -> None:
+        """Prepare for more contexts (M, D) like these, and for outcomes of those `chosen`.
+
+        Changes no answer. `chosen` are positions into `contexts`, as a policy has chosen them.
+        """
 
     @abstractmethod
     def __len__(self) -> int:
@@ -104,7 +109,7 @@ class Posterior(Persistent, ABC):
     @property
     @abstractmethod
     def dimension(self) -> int | None:
-        """D, or None as long as nothing was learned."""
+        """D, or None as long as neither the kernel nor an outcome tells."""
 
     @property
     @abstractmethod

@@ -82,6 +82,7 @@ class DictionaryPosterior(Posterior):
         super().__init__(kernel, noise_std)
         self._given_tolerance = as_positive(tolerance, "tolerance")
         self.tolerance = min(self._given_tolerance, NOISE_SHARE * self.noise_std**2)
+        self._prior = Covariance(kernel)
         self._belief: ExactPosterior | FeatureModel = ExactPosterior(kernel, noise_std)
         self._finer: FeatureModel | None = None
         self._finer_size = 0
@@ -91,6 +92,7 @@ class DictionaryPosterior(Posterior):
         self._remembered: FloatArray | None = None
         self._novel: FloatArray | None = None
         self._next_try = float(START)
+        self._chosen: Features | None = None
         self._asked: Features | None = None
 
     def __len__(self) -> int:
@@ -98,8 +100,8 @@ class DictionaryPosterior(Posterior):
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as nothing was learned."""
-        return self._X.array.shape[1] if len(self) else None
+        """D, or None as long as nothing tells."""
+        return self._X.array.shape[1] if len(self) else self._prior.dimension
 
     @property
     def contexts(self) -> FloatArray:
@@ -131,9 +133,14 @@ class DictionaryPosterior(Posterior):
             other._update_weighted(self._X.array, self._y.array, self._weights.array)
         return other
 
-    def expect(self, contexts: ArrayLike) -> None:
-        """Take contexts (M, D) as candidates for the dictionary."""
-        X = _sample([as_contexts(contexts, self.dimension)])
+    def expect(self, contexts: ArrayLike, chosen: IntArray | None = None) -> None:
+        """Take contexts (M, D) as candidates for the dictionary, and keep those `chosen`."""
+        X = as_contexts(contexts, self.dimension)
+        if isinstance(self._belief, ExactPosterior):
+            self._belief.expect(X, chosen)
+        elif chosen is not None and self._asked is not None and len(self._asked.X) == len(X):
+            self._chosen = self._features(self._belief, X).at(X[chosen], chosen)
+        X = _sample([X])
         if isinstance(self._belief, FeatureModel):
             X = X[self._features(self._belief, X).residual > self.tolerance]
             if len(X):
@@ -198,7 +205,7 @@ class DictionaryPosterior(Posterior):
         self._X.extend(X)
         self._y.extend(y)
         self._weights.extend(weights)
-        self._asked = None
+        self._chosen = self._asked = None
 
     def _update_exact(
         self, exact: ExactPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
@@ -237,18 +244,17 @@ class DictionaryPosterior(Posterior):
 
     def _dictionary_for(self, X: FloatArray) -> FeatureModel | None:
         """Return a model with a dictionary for all contexts so far and X; None if too large."""
-        covariance = Covariance(self.kernel)
         largest = WORTHWHILE * (len(self) + len(X))
         candidates = _sample([self._X.array, X, self._remembered])
-        prior = float(covariance.diagonal(candidates).max())
+        prior = float(self._prior.diagonal(candidates).max())
         if MARGIN * self._finer_tolerance < ROUNDING * prior:
             return None
         pivots, F, left = pivoted_cholesky(
-            covariance, candidates, int(largest), MARGIN * self.tolerance, give_up=True
+            self._prior, candidates, int(largest), MARGIN * self.tolerance, give_up=True
         )
         if left > MARGIN * self.tolerance:
             return None
-        return FeatureModel(covariance, self.noise_std, candidates[pivots], F[:, pivots].T)
+        return FeatureModel(self._prior, self.noise_std, candidates[pivots], F[:, pivots].T)
 
     def _taught(
         self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
@@ -276,13 +282,13 @@ class DictionaryPosterior(Posterior):
 
     def _features(self, model: FeatureModel, X: FloatArray) -> Features:
         """Return the features of X, from what was asked last where X is part of that."""
-        if self._asked is not None:
-            if self._asked.X is X or np.array_equal(self._asked.X, X):
-                return self._asked
-            positions = find_rows(self._asked.X, X)
-            if positions is not None:
-                self._asked = self._asked.at(X, positions)
-                return self._asked
+        for known in (self._chosen, self._asked):
+            if known is not None:
+                if np.array_equal(known.X, X):
+                    return known
+                positions = find_rows(known.X, X)
+                if positions is not None:
+                    return known.at(X, positions)
         with blas_threads(2.0 * model.rank**2 * len(X)):
             phi, residual = model.features(X)
             return Features(X, phi, model.whiten(phi), residual)
@@ -291,6 +297,10 @@ class DictionaryPosterior(Posterior):
         """Return the state, and drop what `predict` left behind, as `ExactPosterior` does."""
         self._asked = None
         return dict(self.__dict__)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._chosen = None if self._chosen is None else Features(*self._chosen)
 
 
 class Features(NamedTuple):

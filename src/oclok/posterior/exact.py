@@ -27,7 +27,7 @@ from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, std_of
 from oclok.posterior.observations import Rows, find_rows
 from oclok.posterior.threads import blas_threads
-from oclok.typing import FloatArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -62,15 +62,17 @@ class ExactPosterior(Posterior):
         self._z = Rows()
         self._L = GrowingCholesky()
         self._gain = 0.0
+        self._largest = 0.0
         self._solved: tuple[FloatArray, FloatArray] | None = None
+        self._chosen: tuple[FloatArray, FloatArray] | None = None
 
     def __len__(self) -> int:
         return len(self._y)
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as nothing was learned."""
-        return self._X.array.shape[1] if len(self) else None
+        """D, or None as long as nothing tells."""
+        return self._X.array.shape[1] if len(self) else self._covariance_of.dimension
 
     @property
     def contexts(self) -> FloatArray:
@@ -91,6 +93,14 @@ class ExactPosterior(Posterior):
     def inducing(self) -> FloatArray:
         """All contexts so far, shape (N, D)."""
         return self.contexts
+
+    def expect(self, contexts: ArrayLike, chosen: IntArray | None = None) -> None:
+        """Keep what the last `predict` did for the `chosen` ones of these contexts (M, D)."""
+        if chosen is None or self._solved is None:
+            return
+        known, V = self._solved
+        if np.array_equal(known, contexts):
+            self._chosen = (known[chosen], V[:, chosen])
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         self._solved = None
@@ -126,7 +136,7 @@ class ExactPosterior(Posterior):
 
     def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn outcomes whose noise has variance σ² / weights, shape (N,)."""
-        before, gain = len(self), self._gain
+        before, gain, largest = len(self), self._gain, self._largest
         noise = self.noise_std**2 / weights
         try:
             for start in range(0, len(X), BATCH):
@@ -136,7 +146,7 @@ class ExactPosterior(Posterior):
             self._L.truncate(before)
             for rows in (self._X, self._y, self._z):
                 rows.truncate(before)
-            self._gain = gain
+            self._gain, self._largest = gain, largest
             raise
 
     def _append(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> None:
@@ -146,7 +156,7 @@ class ExactPosterior(Posterior):
         if len(self):
             S -= V.T @ V
             residual -= self._mean(V)
-        add_to_diagonal(S, noise)
+        add_to_diagonal(S, np.maximum(noise, self._rounding(X)))
         C = self._factor(S)
         whitened = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
         if not np.isfinite(whitened).all():
@@ -155,8 +165,8 @@ class ExactPosterior(Posterior):
         self._X.extend(X)
         self._y.extend(y)
         self._z.extend(whitened)
+        self._solved = self._chosen = None
         self._gain += float(np.log(C.diagonal()).sum() - np.log(noise).sum() / 2)
-        self._solved = None
 
     def _whiten(self, X: FloatArray) -> FloatArray:
         """Return V = L⁻¹K(X, x), shape (N, M)."""
@@ -170,11 +180,10 @@ class ExactPosterior(Posterior):
         """
         if len(self) == 0:
             return np.empty((0, len(X)))
-        if self._solved is not None:
-            known, V = self._solved
-            positions = find_rows(known, X)
-            if positions is not None:
-                return V[:, positions]
+        for solved in (self._chosen, self._solved):
+            positions = None if solved is None else find_rows(solved[0], X)
+            if solved is not None and positions is not None:
+                return solved[1][:, positions]
         return self._whiten(X)
 
     def _mean(self, V: FloatArray) -> FloatArray:
@@ -205,6 +214,14 @@ class ExactPosterior(Posterior):
         if len(self):
             other._update(self._X.array, self._y.array)
         return other
+
+    def _rounding(self, X: FloatArray) -> float:
+        """Return the rounding error of K: noise below it, in variance, cannot be told from none.
+
+        It matters for a `DotProduct` of contexts of size 1e6, where k(x, x) is 1e12.
+        """
+        self._largest = max(self._largest, float(self._covariance_of.diagonal(X).max()))
+        return float(np.finfo(np.float64).eps) * (len(self) + len(X)) * self._largest
 
     def _state(self) -> dict[str, Any]:
         """Return the state, and drop what `predict` left behind.

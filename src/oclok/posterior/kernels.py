@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from oclok.errors import ContextError
+from oclok.errors import ContextError, InputError
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 
@@ -33,6 +33,9 @@ class Covariance(Persistent):
 
     Args:
         kernel: the kernel; changes made to it later do not matter.
+
+    Attributes:
+        dimension: D, where the kernel has a lengthscale for each column; None otherwise.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -48,9 +51,11 @@ class Covariance(Persistent):
     def of(self, X: FloatArray) -> FloatArray:
         """Return k(X, X), shape (M, M); a `WhiteKernel` adds to its diagonal only here."""
         try:
-            result: FloatArray = self.kernel(X)
+            result = np.array(self.kernel(X), dtype=np.float64)
         except ValueError as reason:
             raise ContextError(f"the kernel does not take these contexts: {reason}") from None
+        if result.shape != (len(X), len(X)):
+            raise InputError(f"kernel must give a matrix, one row per context; got {result.shape}")
         return result
 
     def diagonal(self, X: FloatArray) -> FloatArray:
@@ -66,6 +71,15 @@ class Covariance(Persistent):
     def _restore(self, state: dict[str, Any]) -> None:
         self.kernel = state["kernel"]
         self._between, self._diagonal = _compile(self.kernel)
+        self.dimension = _dimension(self.kernel)
+
+
+def _dimension(kernel: Any) -> int | None:
+    """Return the D that a kernel with a lengthscale per column asks for; None for any."""
+    if hasattr(kernel, "k1"):
+        return _dimension(kernel.k1) or _dimension(kernel.k2)
+    size = np.size(getattr(kernel, "length_scale", 1.0))
+    return size if size > 1 else None
 
 
 def _compile(kernel: Any) -> tuple[_Function, _Diagonal]:
@@ -85,7 +99,7 @@ def _compile(kernel: Any) -> tuple[_Function, _Diagonal]:
 def _as_it_is(kernel: Any) -> tuple[_Function, _Diagonal]:
     def between(X: FloatArray, Y: FloatArray) -> Any:
         try:
-            return np.ascontiguousarray(kernel(X, Y))
+            return np.ascontiguousarray(kernel(X, Y), dtype=np.float64)
         except ValueError as reason:
             raise ContextError(f"the kernel does not take these contexts: {reason}") from None
 

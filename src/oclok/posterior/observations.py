@@ -30,6 +30,8 @@ class Rows(Persistent):
 
     def extend(self, rows: FloatArray) -> None:
         """Add `rows` at the end."""
+        if len(rows) == 0:
+            return
         needed = self._size + len(rows)
         if needed > len(self._buffer):
             room = max(needed, 2 * len(self._buffer), 64)
@@ -43,6 +45,8 @@ class Rows(Persistent):
     def truncate(self, size: int) -> None:
         """Forget all rows from `size` on."""
         self._size = size
+        if size == 0:
+            self._buffer = np.empty(0)
 
     def keep_last(self, size: int) -> None:
         """Forget all but the last `size` rows."""

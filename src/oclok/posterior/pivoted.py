@@ -53,6 +53,7 @@ def pivoted_cholesky(
         row = covariance.between(X[pivot : pivot + 1], X)[0]
         row -= F[:j, pivot] @ F[:j]
         row /= math.sqrt(left)
+        row[pivot] = math.sqrt(left)  # a `WhiteKernel` has its variance on the diagonal only
         row[pivots] = 0.0
         F[j] = row
         variance -= row * row

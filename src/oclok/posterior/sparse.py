@@ -11,7 +11,7 @@
 
 Random inducing points include near-duplicates, for which K(U, U) has no Cholesky factor in
 floating point. A pivoted one leaves out the points whose variance given the others is
-below `REDUNDANT` times the largest: they change nothing that can be seen, and no jitter is needed.
+below what can be seen through the noise, and no jitter is needed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from oclok.validation import as_count
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-REDUNDANT = 1e-10
+#: A point is redundant when the others leave it less than this share of the prior variance and
+#: of the noise variance, but not less than rounding error of the prior variance.
+REDUNDANT, REDUNDANT_IN_NOISE, ROUNDING = 1e-10, 1e-6, 1e-13
 
 
 class SparsePosterior(Posterior):
@@ -86,8 +88,8 @@ class SparsePosterior(Posterior):
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as nothing was learned."""
-        return self._X.array.shape[1] if len(self) else None
+        """D, or None as long as nothing tells."""
+        return self._X.array.shape[1] if len(self) else self._covariance_of.dimension
 
     @property
     def contexts(self) -> FloatArray:
@@ -163,8 +165,10 @@ class SparsePosterior(Posterior):
         """Return the inducing points U and the Cholesky factor R of their covariance."""
         if self.choose == "random" and self._most < len(X):
             X = X[self._rng.choice(len(X), self._most, replace=False)]
-        largest = float(self._covariance_of.diagonal(X).max())
-        pivots, F, _ = pivoted_cholesky(self._covariance_of, X, self._most, REDUNDANT * largest)
+        prior = float(self._covariance_of.diagonal(X).max())
+        redundant = min(REDUNDANT * prior, REDUNDANT_IN_NOISE * self.noise_std**2)
+        redundant = max(redundant, ROUNDING * prior)
+        pivots, F, _ = pivoted_cholesky(self._covariance_of, X, self._most, redundant)
         return X[pivots], np.asfortranarray(F[:, pivots].T)
 
     def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,285 @@
+"""Kernel and noise from data: the hyperparameters under which the outcomes are most likely.
+
+    X, y     contexts (N, D) and outcomes (N,)
+    θ        logarithms of the kernel's free hyperparameters, (P,)
+    σ        standard deviation of the noise
+    point    what is searched for: θ, and log σ as its last entry where the noise is fitted
+    A        K(X, X) + σ²I, with Cholesky factor L
+    a        A⁻¹y
+
+    log p(y | X)          = -½ yᵀa - Σ log L_nn - ½ N log 2π
+    ∂ log p / ∂θ_p        = ½ tr(W ∂K/∂θ_p),  W = aaᵀ - A⁻¹
+    ∂ log p / ∂ log σ     = σ² tr W
+
+∂K/∂θ is scikit-learn's. The marginal likelihood can have several maxima and is flat far from
+them, hence more than one start, and starts that are chosen with care.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import norm
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.optimize import OptimizeResult, minimize
+
+from oclok.errors import ContextError, InputError
+from oclok.posterior.linalg import add_to_diagonal
+from oclok.typing import ArrayLike, FloatArray
+from oclok.validation import as_contexts, as_count, as_outcomes, as_positive
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
+
+#: Least and largest noise that is searched, in root mean squares of the outcomes.
+NOISE_BOUNDS = (1e-3, 1e1)
+#: Every start is first followed on this many observations.
+FEW = 200
+#: A restart is the likeliest of this many draws.
+DRAWS = 16
+#: How far from the given values restarts are drawn, as a factor: in turns near and far, as a
+#: guess is often right within a factor of 10, and the bounds can be 10 decades apart.
+NEAR, FAR = 30.0, 1e10
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """What `fit_kernel` found.
+
+    Attributes:
+        kernel: the fitted kernel, a new one; the given one if the fit brought nothing.
+        noise_std: standard deviation of the noise that goes with it.
+        log_likelihood: log marginal likelihood of the outcomes under both.
+        start_log_likelihood: the same under the given kernel and noise; never larger. -inf if
+            they have none in double precision.
+        improved: whether anything better than what was given was found.
+        count: how many observations were used.
+        message: how the fit went, in words.
+    """
+
+    kernel: Kernel
+    noise_std: float
+    log_likelihood: float
+    start_log_likelihood: float
+    improved: bool
+    count: int
+    message: str
+
+
+def fit_kernel(
+    kernel: Kernel,
+    contexts: ArrayLike,
+    outcomes: ArrayLike,
+    noise_std: float = 0.1,
+    *,
+    fit_noise: bool = True,
+    restarts: int = 4,
+    most: int = 1_000,
+    seed: int | np.random.SeedSequence | None = None,
+) -> KernelFit:
+    """Return the kernel and the noise under which the outcomes are most likely.
+
+    Maximises the log marginal likelihood of a Gaussian process with zero mean, by gradients,
+    over the kernel's hyperparameters within their bounds; those that are "fixed" stay. The
+    search starts from the given values and `restarts` others, half of them log-uniform around
+    the given values, half within all the bounds. A fit that fails, or finds nothing better,
+    returns what was given.
+
+    A kernel such as `RBF` has variance 1: for outcomes of another scale, give
+    `ConstantKernel(…) * RBF(…)`. Time grows with N³, memory with N² for each hyperparameter.
+
+    Args:
+        kernel: a kernel of `sklearn.gaussian_process.kernels`, with the values to start from
+            and their bounds.
+        contexts: shape (N, D).
+        outcomes: shape (N,).
+        noise_std: standard deviation of the noise to start from.
+        fit_noise: whether to fit the noise as well: between 0.001 and 10 times the root mean
+            square of the outcomes, or up to `noise_std` if that is beyond.
+        restarts: how many starts besides the given values.
+        most: how many observations to use; out of more, this many are drawn uniformly.
+        seed: where restarts and that draw come from.
+
+    Example:
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> contexts = np.linspace(0.0, 5.0, 100)[:, None]
+        >>> noise = 0.1 * np.random.default_rng(0).standard_normal(100)
+        >>> fit = fit_kernel(RBF(10.0), contexts, np.sin(2 * contexts[:, 0]) + noise, seed=0)
+        >>> fit.improved, fit.kernel, round(fit.noise_std, 2)
+        (True, RBF(length_scale=0.932), 0.09)
+    """
+    X = as_contexts(contexts)
+    y = as_outcomes(outcomes, len(X))
+    noise_std = as_positive(noise_std, "noise_std")
+    restarts = as_count(restarts, "restarts", least=0)
+    most = as_count(most, "most")
+    _check_kernel(kernel, X)
+    rng = np.random.default_rng(seed)
+    if len(X) > most:
+        rows = np.sort(rng.choice(len(X), most, replace=False))
+        X, y = X[rows], y[rows]
+    with np.errstate(all="ignore"):
+        space = _Space(kernel, noise_std, fit_noise, y)
+        before = _log_likelihood(kernel, noise_std, X, y)
+        point, message = _search(space, X, y, restarts, rng)
+        fitted, noise = space.at(point)
+        after = _log_likelihood(fitted, noise, X, y)
+    if after > before:
+        return KernelFit(fitted, noise, after, before, True, len(X), message)
+    if after == -math.inf:
+        message = "failed: K + σ²I is not finite and positive definite wherever it was tried"
+    elif space.size:
+        message = f"found nothing better than what was given; {message}"
+    return KernelFit(kernel, noise_std, before, before, False, len(X), message)
+
+
+def _check_kernel(kernel: Kernel, X: FloatArray) -> None:
+    from sklearn.gaussian_process.kernels import Kernel
+
+    if not isinstance(kernel, Kernel):
+        raise InputError(
+            "kernel must be an instance of a kernel from sklearn.gaussian_process.kernels, "
+            f"such as RBF(1.0); got {kernel!r}"
+        )
+    try:
+        shape = np.shape(kernel(X[:1]))
+    except ValueError as reason:
+        raise ContextError(f"the kernel does not take these contexts: {reason}") from None
+    if shape != (1, 1):
+        raise InputError(f"kernel must give one covariance per pair of contexts; got {kernel!r}")
+
+
+class _Space:
+    """The points that are searched: what they stand for, where they lie, where to start.
+
+    Attributes:
+        size: how many numbers a point has.
+        lower, upper: bounds, shape (size,).
+        start: the given values, or where these lie outside the bounds, the bounds.
+    """
+
+    def __init__(self, kernel: Kernel, noise_std: float, fit_noise: bool, y: FloatArray) -> None:
+        self._kernel, self._noise_std, self.fit_noise = kernel, noise_std, fit_noise
+        theta, bounds = np.asarray(kernel.theta), np.reshape(kernel.bounds, (-1, 2))
+        if fit_noise:
+            scale = norm(y) / math.sqrt(len(y)) or noise_std
+            among = [scale * NOISE_BOUNDS[0], noise_std, scale * NOISE_BOUNDS[1]]
+            theta = np.append(theta, math.log(noise_std))
+            bounds = np.vstack([bounds, np.log([min(among), max(among)])])
+        self.size = theta.size
+        self.lower, self.upper = bounds.T
+        self.start: FloatArray = np.clip(theta, self.lower, self.upper)
+        if not ((self.lower <= self.upper).all() and np.isfinite(self.start).all()):
+            raise InputError(
+                "the kernel's hyperparameters must be above 0, and their bounds in order; got "
+                f"{kernel!r} with bounds {np.exp(bounds).tolist()}"
+            )
+
+    def at(self, point: FloatArray) -> tuple[Kernel, float]:
+        """Return the kernel and the noise that `point` stands for."""
+        if not self.fit_noise:
+            return self._kernel.clone_with_theta(point), self._noise_std
+        return self._kernel.clone_with_theta(point[:-1]), float(np.exp(point[-1]))
+
+    def draw(self, rng: np.random.Generator, count: int, factor: float) -> FloatArray:
+        """Return points, shape (count, size), uniform within the bounds and near the start."""
+        lower = np.maximum(self.lower, self.start - math.log(factor))
+        upper = np.minimum(self.upper, self.start + math.log(factor))
+        return rng.uniform(lower, upper, size=(count, self.size))
+
+    def at_bounds(self, point: FloatArray) -> list[str]:
+        """Return, in words, which entries of `point` are at their bounds."""
+        names = [
+            hyperparameter.name + (f"[{n}]" if hyperparameter.n_elements > 1 else "")
+            for hyperparameter in self._kernel.hyperparameters
+            if not hyperparameter.fixed
+            for n in range(hyperparameter.n_elements)
+        ]
+        return [
+            f"{name} is at its {side} bound, {np.exp(bound):.3g}"
+            for side, bounds in (("lower", self.lower), ("upper", self.upper))
+            for name, value, bound in zip([*names, "noise_std"], point, bounds, strict=False)
+            if np.isclose(value, bound)
+        ]
+
+
+def _search(
+    space: _Space, X: FloatArray, y: FloatArray, restarts: int, rng: np.random.Generator
+) -> tuple[FloatArray, str]:
+    """Return the best point found, and how the search for it went.
+
+    Each start is followed on a few observations, and the best of all starts and ends, judged
+    on all of them, on all. To follow each on all found the same maxima in 3 to 4 times the time.
+    """
+    if space.size == 0:
+        return space.start, "nothing to fit: all hyperparameters and the noise are fixed"
+    rows = rng.choice(len(X), min(len(X), FEW), replace=False)
+    few = X[rows], y[rows]
+    starts = [space.start]
+    for n in range(restarts):
+        draws = space.draw(rng, DRAWS, factor=(NEAR, FAR)[n % 2])
+        starts.append(max(draws, key=lambda point: _log_likelihood(*space.at(point), *few)))
+    ends = [_climb(space, point, *few).x for point in starts]
+    best = max([*starts, *ends], key=lambda point: _log_likelihood(*space.at(point), X, y))
+    result = _climb(space, best, X, y)
+    ending = "converged" if result.success else f"stopped early ({result.message})"
+    return result.x, "; ".join([f"the search {ending}", *space.at_bounds(result.x)])
+
+
+def _climb(space: _Space, start: FloatArray, X: FloatArray, y: FloatArray) -> OptimizeResult:
+    """Return where L-BFGS-B gets from `start`.
+
+    A point without a likelihood counts as a little worse than all seen before: infinity would
+    end the line search, which shall take a shorter step instead.
+    """
+    worst = 0.0
+
+    def loss(point: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal worst
+        value, gradient = _log_likelihood_and_gradient(*space.at(point), X, y)
+        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            return worst + 1.0, np.zeros(space.size)
+        worst = max(worst, -value)
+        return -value, -gradient[: space.size]
+
+    bounds = np.stack([space.lower, space.upper], axis=1)
+    return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+
+
+def _log_likelihood(kernel: Kernel, noise_std: float, X: FloatArray, y: FloatArray) -> float:
+    """Return log p(y | X), or -inf where A is not positive definite in double precision."""
+    return _solve(kernel(X), noise_std, y)[0]
+
+
+def _log_likelihood_and_gradient(
+    kernel: Kernel, noise_std: float, X: FloatArray, y: FloatArray
+) -> tuple[float, FloatArray]:
+    """Return log p(y | X) and its gradient with respect to θ and, last, log σ."""
+    K, K_gradient = kernel(X, eval_gradient=True)
+    value, L, a = _solve(K, noise_std, y)
+    if value == -math.inf:
+        return value, np.zeros(K_gradient.shape[2] + 1)
+    inverse = np.tril(dpotri(L, lower=1, overwrite_c=1)[0])
+    W = np.outer(a, a) - inverse - np.tril(inverse, -1).T
+    # Not a BLAS call: NumPy's library and SciPy's would wake their threads in turns.
+    slopes = 0.5 * np.einsum("ij,ijp->p", W, K_gradient)
+    return value, np.append(slopes, noise_std * noise_std * np.trace(W))
+
+
+def _solve(K: FloatArray, noise_std: float, y: FloatArray) -> tuple[float, Any, Any]:
+    """Return log p(y | X), L (its upper triangle is not cleared) and a."""
+    A = np.array(K, dtype=np.float64, order="F")
+    add_to_diagonal(A, noise_std * noise_std)
+    L, failed = dpotrf(A, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        return -math.inf, None, None
+    a = dpotrs(L, y, lower=1)[0]
+    value = -0.5 * float(y @ a) - float(np.log(np.diag(L)).sum())
+    value -= 0.5 * len(y) * math.log(2 * math.pi)
+    return (value, L, a) if math.isfinite(value) else (-math.inf, None, None)
+
+
+__all__ = ["KernelFit", "fit_kernel"]

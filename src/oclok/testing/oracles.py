@@ -1,0 +1,199 @@
+"""`check_oracle`: whether an oracle keeps its promises; brute force over subsets is the judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import combinations, cycle, islice
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from oclok.errors import InfeasibleError, OracleError, StorageError
+from oclok.oracles.base import Oracle
+from oclok.persistence import dumps, loads
+from oclok.testing.assertions import check, check_refused
+from oclok.typing import FloatArray, IntArray
+
+#: Brute force over the subsets of more base arms takes too long.
+LARGEST = 14
+#: How often an oracle that may fail (beta < 1) is asked for each index.
+RUNS = 20
+#: Relative difference of values that is taken for a rounding error.
+ROUNDING = 1e-9
+
+#: How indices of each family are drawn, given a generator and the number of base arms.
+FAMILIES: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
+    "normal": lambda rng, arms: rng.standard_normal(arms),
+    "unit": lambda rng, arms: rng.random(arms),
+    "equal": lambda rng, arms: np.full(arms, rng.standard_normal()),
+    "negative": lambda rng, arms: -rng.exponential(size=arms),
+    "ties": lambda rng, arms: rng.integers(-1, 3, arms) / 2.0,
+}
+
+#: All feasible super arms with the given numbers of base arms.
+FeasibleOfSizes: TypeAlias = Callable[[range], list[IntArray]]
+
+
+def check_oracle(
+    oracle: Oracle,
+    arms: int | None = None,
+    *,
+    instances: int = 20,
+    seed: int = 0,
+    families: Sequence[str] = tuple(FAMILIES),
+) -> None:
+    """Raise an `AssertionError` that says what is wrong with `oracle`.
+
+    Its super arms must be feasible, ascending, worth `alpha` times the best one (in a share of
+    `beta` of all runs), and the same when asked again (if `beta` is 1) or saved and loaded. It
+    must refuse bad indices, and raise `InfeasibleError` only where nothing is feasible.
+
+    Args:
+        oracle: an oracle for at most 14 base arms.
+        arms: number of base arms, for an oracle that takes any (`size` None). Its super arms
+            are then judged against feasible ones with as many base arms.
+        instances: number of random indices, drawn from the families in turn.
+        seed: seed of their randomness.
+        families: kinds of indices to try: "normal", "unit" (in [0, 1]), "equal", "negative",
+            "ties" (of few values). Leave out those that the oracle is meant to refuse.
+
+    Example:
+        >>> from oclok.oracles import Path, TopK
+        >>> check_oracle(TopK(3), arms=6)
+        >>> roundabout = Path([0, 1, 1, 2], [1, 2, 3, 1], source=0, target=3)
+        >>> check_oracle(roundabout, families=["negative"])
+    """
+    count = _number_of_arms(oracle, arms)
+    check(0 < oracle.alpha <= 1, f"alpha must be in (0, 1]; it is {oracle.alpha}")
+    check(0 < oracle.beta <= 1, f"beta must be in (0, 1]; it is {oracle.beta}")
+    _saved_and_loaded(oracle)
+    _check_bad_input(oracle, count)
+
+    @cache
+    def feasible(sizes: range) -> list[IntArray]:
+        subsets = (subset for size in sizes for subset in combinations(range(count), size))
+        return [np.array(s, dtype=np.intp) for s in subsets if oracle.is_feasible(s)]
+
+    rng = np.random.default_rng(seed)
+    runs: list[bool] = []
+    for family in islice(cycle(families), instances):
+        runs += _check_instance(oracle, FAMILIES[family](rng, count), feasible)
+    # Four standard deviations below the promised share: chance fails 1 in 30,000 good oracles.
+    allowance = 4 * math.sqrt(len(runs) * oracle.beta * (1 - oracle.beta))
+    check(
+        sum(runs) >= oracle.beta * len(runs) - allowance,
+        f"alpha = {oracle.alpha} times the best value was reached in {sum(runs)} of {len(runs)} "
+        f"runs; beta = {oracle.beta} promises more",
+    )
+
+
+def _number_of_arms(oracle: Oracle, arms: int | None) -> int:
+    check(isinstance(oracle, Oracle), f"{oracle!r} does not derive from oclok.oracles.Oracle")
+    count = oracle.size if arms is None else arms
+    if count is None:
+        raise OracleError("the oracle takes any number of base arms: say how many with arms=")
+    if oracle.size not in (None, count):
+        raise OracleError(f"the oracle describes {oracle.size} base arms; got arms={arms}")
+    if not 1 <= count <= LARGEST:
+        raise OracleError(f"brute force needs 1 to {LARGEST} base arms; got {count}")
+    return count
+
+
+def _check_bad_input(oracle: Oracle, count: int) -> None:
+    zeros = np.zeros(count)
+    check_refused(oracle, "an index with a NaN", oracle, np.append(zeros[1:], np.nan))
+    check_refused(oracle, "an index with an infinity", oracle, np.append(zeros[1:], np.inf))
+    check_refused(oracle, "an index with two axes", oracle, zeros[:, None])
+    no_super_arms: list[Any] = [[0, 0], [-1], [0.5], [[0]]]
+    if oracle.size is not None:
+        check_refused(oracle, "an index too long", oracle, np.append(zeros, 0.0))
+        check_refused(oracle, "an index too short", oracle, zeros[1:])
+        no_super_arms.append([count])
+    for wrong in no_super_arms:
+        check(not oracle.is_feasible(wrong), f"is_feasible({wrong}) must be False")
+
+
+def _check_instance(oracle: Oracle, index: FloatArray, feasible: FeasibleOfSizes) -> list[bool]:
+    """Check the answers to one index; return of each run whether it was good enough."""
+    given = index.copy()
+    twin = _saved_and_loaded(oracle)
+    try:
+        super_arm = oracle(index)
+    except InfeasibleError:
+        overlooked = feasible(range(index.size + 1))[:1]
+        check(not overlooked, f"InfeasibleError for index {given}, but {overlooked} is feasible")
+        return []
+    check(np.array_equal(index, given), f"the index {given} was changed into {index}")
+    _check_answer(oracle, index, super_arm)
+    _check_lipschitz(oracle, index, super_arm)
+    loaded = twin(index)
+    check(
+        np.array_equal(loaded, super_arm),
+        f"after a save and a load, {given} gave {loaded}, not {super_arm}",
+    )
+    again = [oracle(index) for _ in range(1 if oracle.beta == 1 else RUNS - 1)]
+    check(
+        oracle.beta < 1 or np.array_equal(again[0], super_arm),
+        f"{given} gave {super_arm}, then {again[0]}; only beta < 1 allows that",
+    )
+
+    @cache
+    def best(sizes: range) -> float:
+        return max(oracle.value(index, rival) for rival in feasible(sizes))
+
+    good = []
+    for answer in (super_arm, *again):
+        _check_answer(oracle, index, answer)
+        least = 0 if oracle.size is not None else answer.size
+        most = index.size if oracle.size is not None else answer.size
+        good.append(_is_good(oracle, index, answer, best(range(least, most + 1))))
+    return good
+
+
+def _saved_and_loaded(oracle: Oracle) -> Oracle:
+    try:
+        twin = loads(dumps(oracle))
+    except StorageError as reason:
+        raise AssertionError(f"the oracle cannot be saved and loaded: {reason}") from reason
+    check(type(twin) is type(oracle), f"saved as {type(oracle)}, but loaded as {type(twin)}")
+    return cast(Oracle, twin)
+
+
+def _check_answer(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> None:
+    answer = f"the answer to {index}, {super_arm!r},"
+    check(
+        isinstance(super_arm, np.ndarray) and super_arm.ndim == 1 and super_arm.dtype.kind == "i",
+        f"{answer} is not a 1-D array of integers",
+    )
+    check((np.diff(super_arm) > 0).all(), f"{answer} is not ascending and distinct")
+    check(oracle.is_feasible(super_arm), f"{answer} is not feasible")
+
+
+def _check_lipschitz(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> None:
+    """Check |u(f) - u(f')| ≤ B Σ|f_i - f'_i| for two f with values in [0, 1]."""
+    if oracle.lipschitz is None:
+        return
+    means, others = np.sin(index) ** 2, np.cos(3 * index) ** 2
+    change = abs(oracle.value(means, super_arm) - oracle.value(others, super_arm))
+    allowed = oracle.lipschitz * float(np.abs(means - others)[super_arm].sum())
+    check(
+        change <= allowed + ROUNDING,
+        f"the value of {super_arm} changes by {change} between the means {means} and {others}; "
+        f"lipschitz = {oracle.lipschitz} allows {allowed}",
+    )
+
+
+def _is_good(oracle: Oracle, index: FloatArray, super_arm: IntArray, best: float) -> bool:
+    """Return whether `super_arm` is worth alpha times `best`, as it must be where beta is 1."""
+    if oracle.alpha < 1 and best < 0:  # a share of a loss promises nothing
+        return True
+    value = oracle.value(index, super_arm)
+    good = value >= oracle.alpha * best - ROUNDING * max(1.0, abs(best))
+    check(
+        good or oracle.beta < 1,
+        f"the answer to {index}, {super_arm}, is worth {value}, less than alpha = {oracle.alpha} "
+        f"times the best value, {best}",
+    )
+    return good

@@ -1,0 +1,243 @@
+"""`check_posterior`: whether a class is a posterior, as policies need it.
+
+X, y    contexts (N, D) and outcomes (N,) to learn        x    contexts to predict at, (M, D)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from oclok.persistence import loads
+from oclok.posterior.base import Posterior
+from oclok.testing.assertions import (
+    bad_contexts,
+    bad_outcomes,
+    check,
+    check_close,
+    check_refused,
+    saved,
+    unchanged,
+)
+from oclok.typing import FloatArray
+
+OBSERVATIONS = 60
+PLACES = 25
+#: Rounding in a difference of covariances, relative to the prior variance.
+ROUNDING = 1e-9
+
+
+def check_posterior(
+    make: Callable[[], Posterior],
+    *,
+    dimension: int = 2,
+    exact: bool = True,
+    tolerance: float = 1e-8,
+    seed: int = 0,
+) -> None:
+    """Raise an `AssertionError` that says what is wrong with the posteriors that `make` returns.
+
+    Args:
+        make: returns a new posterior that has learned nothing.
+        dimension: D of the contexts to try; they lie in the unit cube.
+        exact: the posterior claims to be the Gaussian process posterior itself, up to
+            `tolerance`, whatever the order and the batches of its updates. False for an
+            approximation, which is then only held to what every posterior must do.
+        tolerance: largest error of mean and std, in prior standard deviations.
+        seed: seed of contexts and outcomes.
+
+    Example:
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from oclok.posterior import ExactPosterior
+        >>> check_posterior(lambda: ExactPosterior(RBF(0.5), noise_std=0.1))
+    """
+    rng = np.random.default_rng(seed)
+    X, x = rng.random((OBSERVATIONS, dimension)), rng.random((PLACES, dimension))
+    y = np.sin(5 * X[:, 0]) + 0.1 * rng.standard_normal(OBSERVATIONS)
+    _check_prior(make(), x)
+    _check_learning(make(), X, y, x)
+    _check_bad_input(make(), X, y, x)
+    _check_copies(make(), X, y, x)
+    if exact:
+        _check_textbook(make(), X, y, x, tolerance)
+        _check_batches(make, X, y, x, tolerance, rng)
+        _check_std_shrinks(make(), X, y, x, tolerance)
+
+
+def _check_prior(posterior: Posterior, x: FloatArray) -> None:
+    check(len(posterior) == 0, f"a new posterior must have learned 0; got {len(posterior)}")
+    check(
+        posterior.dimension in (None, x.shape[1]),
+        "before any data the dimension must be None, or what the kernel asks for",
+    )
+    check(posterior.rank == 0, f"before any data the rank must be 0; got {posterior.rank}")
+    check_close(posterior.information_gain, 0.0, ROUNDING, "information gain before any data")
+    with unchanged(posterior, "predict"):
+        mean, std = posterior.predict(x)
+    prior = _prior_variance(posterior, x)
+    check_close(mean, np.zeros(len(x)), 0.0, "mean before any data")
+    check_close(std, np.sqrt(prior), ROUNDING, "std before any data", np.sqrt(prior.max()))
+    K = posterior.kernel(x)
+    check_close(posterior.covariance(x), K, ROUNDING, "covariance before any data", prior.max())
+
+
+def _check_learning(posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray) -> None:
+    learned, gain = 0, 0.0
+    for start, stop in ((0, 1), (1, 8), (8, len(X))):
+        posterior.update(X[start:stop], y[start:stop])
+        learned += stop - start
+        check(len(posterior) == learned, f"len is {len(posterior)} after {learned} outcomes")
+        check(posterior.dimension == X.shape[1], f"dimension is {posterior.dimension}")
+        inducing = posterior.inducing
+        check(
+            inducing.shape == (posterior.rank, X.shape[1]),
+            f"inducing has shape {inducing.shape}; expected ({posterior.rank}, {X.shape[1]})",
+        )
+        check(posterior.rank <= learned, f"rank {posterior.rank} exceeds {learned} outcomes")
+        gain = posterior.information_gain
+        check(np.isfinite(gain) and gain > 0, f"information gain is {gain} after outcomes")
+        _check_moments(posterior, x)
+        _check_moments(posterior, X[:learned])
+
+
+def _check_moments(posterior: Posterior, x: FloatArray) -> None:
+    with unchanged(posterior, "predict or covariance"):
+        mean, std = posterior.predict(x)
+        covariance = posterior.covariance(x)
+    again_mean, again_std = posterior.predict(x)
+    check(
+        np.array_equal(mean, again_mean) and np.array_equal(std, again_std),
+        "two calls of predict in a row gave different numbers",
+    )
+    count = len(x)
+    check(mean.shape == (count,), f"mean has shape {mean.shape}; expected ({count},)")
+    check(std.shape == (count,), f"std has shape {std.shape}; expected ({count},)")
+    check(
+        covariance.shape == (count, count),
+        f"covariance has shape {covariance.shape}; expected ({count}, {count})",
+    )
+    for name, value in (("mean", mean), ("std", std), ("covariance", covariance)):
+        check(value.dtype == np.float64, f"{name} has dtype {value.dtype}; expected float64")
+        check(np.isfinite(value).all(), f"{name} is not finite")
+    prior = _prior_variance(posterior, x)
+    scale = float(prior.max())
+    check((std >= 0).all(), f"a std is negative: {std.min()}")
+    check(
+        (std <= np.sqrt(prior) * (1 + ROUNDING)).all(),
+        "a std is above the prior's: data cannot take knowledge away",
+    )
+    check_close(covariance, covariance.T, ROUNDING, "covariance and its transpose", scale)
+    check_close(np.diag(covariance), std**2, ROUNDING, "diagonal of covariance and std²", scale)
+    least = float(np.linalg.eigvalsh((covariance + covariance.T) / 2)[0])
+    check(least >= -ROUNDING * scale * count, f"covariance has an eigenvalue of {least:.3g}")
+
+
+def _check_bad_input(posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray) -> None:
+    some, seen = X[:5], y[:5]
+    for what, bad in bad_contexts(some).items():
+        if what != "contexts of another dimension":
+            check_refused(posterior, what, posterior.update, bad, seen)
+    posterior.update(X, y)
+    for what, bad in bad_contexts(some).items():
+        many = np.zeros(6 if "ragged" in what else 5)
+        check_refused(posterior, what, posterior.update, bad, many)
+        check_refused(posterior, what, posterior.predict, bad)
+        check_refused(posterior, what, posterior.covariance, bad)
+    for what, bad in bad_outcomes(seen).items():
+        check_refused(posterior, what, posterior.update, some, bad)
+    _check_moments(posterior, x)
+
+
+def _check_copies(posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray) -> None:
+    half = len(X) // 2
+    contexts, outcomes = X[:half].copy(), y[:half].copy()
+    posterior.update(contexts, outcomes)
+    with unchanged(posterior, "writing to the arrays that update was given"):
+        contexts[:], outcomes[:] = 9.0, 9.0
+    with unchanged(posterior, "writing to `inducing`"):
+        posterior.inducing[:] = 9.0
+    posterior.predict(X[half:])
+    loaded = loads(saved(posterior))
+    check(type(loaded) is type(posterior), f"loading a saved posterior gave {type(loaded)}")
+    for name, other in (("copy", posterior.copy()), ("loaded copy", loaded)):
+        assert isinstance(other, Posterior)
+        twin = loads(saved(posterior))
+        assert isinstance(twin, Posterior)
+        _check_same(other, posterior, x, f"a {name}")
+        with unchanged(posterior, f"an update of its {name}"):
+            other.update(X[half:], y[half:])
+        twin.update(X[half:], y[half:])
+        _check_same(other, twin, x, f"a {name} that learned on")
+
+
+def _check_same(one: Posterior, other: Posterior, x: FloatArray, what: str) -> None:
+    check(len(one) == len(other), f"{what} has learned {len(one)} outcomes, not {len(other)}")
+    check(one.information_gain == other.information_gain, f"{what} has another information gain")
+    for name, a, b in zip(("mean", "std"), one.predict(x), other.predict(x), strict=True):
+        check(np.array_equal(a, b), f"{what} predicts another {name}, by {abs(a - b).max():.3g}")
+
+
+def _check_textbook(
+    posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray, tolerance: float
+) -> None:
+    for n in (1, 7, len(X)):
+        posterior.update(X[len(posterior) : n], y[len(posterior) : n])
+        _check_against_textbook(posterior, X[:n], y[:n], x, tolerance, f"after {n} outcomes")
+
+
+def _check_batches(
+    make: Callable[[], Posterior],
+    X: FloatArray,
+    y: FloatArray,
+    x: FloatArray,
+    tolerance: float,
+    rng: np.random.Generator,
+) -> None:
+    for _ in range(3):
+        posterior, order = make(), rng.permutation(len(X))
+        for part in np.split(order, np.unique(rng.integers(1, len(X), size=5))):
+            posterior.predict(X[rng.choice(len(X), size=9)])
+            posterior.update(X[part], y[part])
+        what = "after the same outcomes in another order and in batches"
+        _check_against_textbook(posterior, X, y, x, tolerance, what)
+
+
+def _check_std_shrinks(
+    posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray, tolerance: float
+) -> None:
+    scale = float(np.sqrt(_prior_variance(posterior, x).max()))
+    before = posterior.predict(x)[1]
+    for row, outcome in zip(X[:20], y[:20], strict=True):
+        posterior.update(row[None], [outcome])
+        after = posterior.predict(x)[1]
+        grown = float((after - before).max())
+        check(grown <= tolerance * scale, f"a std grew by {grown:.3g} with one more outcome")
+        before = after
+
+
+def _check_against_textbook(
+    posterior: Posterior,
+    X: FloatArray,
+    y: FloatArray,
+    x: FloatArray,
+    tolerance: float,
+    when: str,
+) -> None:
+    """Compare with mean = kᵀ(K + σ²I)⁻¹y and covariance = K(x, x) - kᵀ(K + σ²I)⁻¹k."""
+    kernel, noise = posterior.kernel, posterior.noise_std**2
+    k = kernel(X, x)
+    weights = np.linalg.solve(kernel(X) + noise * np.eye(len(X)), k)
+    covariance = kernel(x) - k.T @ weights
+    mean, std = posterior.predict(x)
+    scale = float(np.sqrt(_prior_variance(posterior, x).max()))
+    check_close(mean, weights.T @ y, tolerance, f"mean {when}", scale)
+    check_close(std, np.sqrt(np.diag(covariance)), tolerance, f"std {when}", scale)
+    check_close(posterior.covariance(x), covariance, tolerance, f"covariance {when}", scale**2)
+    gain = 0.5 * np.linalg.slogdet(np.eye(len(X)) + kernel(X) / noise)[1]
+    what = f"information gain {when}, against ½ log det(I + σ⁻²K)"
+    check_close(posterior.information_gain, gain, tolerance, what, scale=max(1.0, float(gain)))
+
+
+def _prior_variance(posterior: Posterior, x: FloatArray) -> FloatArray:
+    return np.asarray(posterior.kernel.diag(x), dtype=np.float64)

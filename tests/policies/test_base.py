@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from sklearn.gaussian_process.kernels import RBF
+
+from oclok.decision import Decision
+from oclok.errors import ContextError, FeedbackError, OclokError, OracleError, OutcomeError
+from oclok.oracles import Partition, TopK
+from oclok.oracles.base import SumOracle
+from oclok.persistence import dumps, loads
+from oclok.policies import OClokUCB, Policy
+from oclok.posterior import ExactPosterior
+
+CONTEXTS = np.random.default_rng(0).random((6, 2))
+
+
+def new_policy() -> OClokUCB:
+    return OClokUCB(RBF(0.5), 0.1, TopK(3))
+
+
+def played(rounds: int = 3) -> OClokUCB:
+    policy, rng = new_policy(), np.random.default_rng(1)
+    for _ in range(rounds):
+        decision = policy.select(rng.random((6, 2)))
+        policy.update(decision, rng.standard_normal(3))
+    return policy
+
+
+class Feedback(RuleBasedStateMachine):
+    """Outcomes in any order and in pieces, against a plain list of what was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy: Policy = new_policy()
+        self.rng = np.random.default_rng(7)
+        self.told: list[tuple[np.ndarray, float]] = []
+        self.missing: dict[int, list[bool]] = {}
+        self.decisions: dict[int, Decision] = {}
+
+    @rule()
+    def select(self) -> None:
+        decision = self.policy.select(self.rng.random((6, 2)))
+        self.decisions[decision.round] = decision
+        self.missing[decision.round] = [True] * len(decision)
+
+    @precondition(lambda self: self.decisions)
+    @rule(data=st.data())
+    def update(self, data: st.DataObject) -> None:
+        t = data.draw(st.sampled_from(sorted(self.decisions)))
+        seen = data.draw(st.lists(st.booleans(), min_size=3, max_size=3))
+        decision = self.decisions[t]
+        if data.draw(st.booleans()):
+            decision = Decision.from_json(decision.to_json())
+        outcomes = np.where(seen, self.rng.standard_normal(3), np.nan)
+        missing = self.missing.get(t)
+        if missing is None or any(s and not m for s, m in zip(seen, missing, strict=True)):
+            before = dumps(self.policy)
+            with pytest.raises(FeedbackError):
+                self.policy.update(decision, outcomes)
+            assert dumps(self.policy) == before
+            return
+        self.policy.update(decision, outcomes)
+        self.told += [(x, y) for x, y in zip(decision.contexts, outcomes, strict=True) if y == y]
+        left = [m and not s for s, m in zip(seen, missing, strict=True)]
+        if any(left):
+            self.missing[t] = left
+        else:
+            del self.missing[t]
+
+    @precondition(lambda self: self.missing)
+    @rule(data=st.data())
+    def discard(self, data: st.DataObject) -> None:
+        t = data.draw(st.sampled_from(sorted(self.missing)))
+        self.policy.discard(self.decisions[t])
+        del self.missing[t]
+
+    @rule(count=st.integers(1, 4))
+    def observe(self, count: int) -> None:
+        X, y = self.rng.random((count, 2)), self.rng.standard_normal(count)
+        self.policy.observe(X, y)
+        self.told += zip(X, y, strict=True)
+
+    @rule()
+    def restart(self) -> None:
+        policy = loads(dumps(self.policy))
+        assert isinstance(policy, Policy)
+        self.policy = policy
+
+    @invariant()
+    def pending_is_what_was_not_told(self) -> None:
+        assert [decision.round for decision in self.policy.pending] == sorted(self.missing)
+        assert len(self.policy.posterior) == len(self.told)
+
+    def teardown(self) -> None:
+        if not self.told:
+            return
+        judge = ExactPosterior(RBF(0.5), 0.1)
+        judge.update([x for x, _ in self.told], [y for _, y in self.told])
+        for ours, theirs in zip(
+            self.policy.posterior.predict(CONTEXTS), judge.predict(CONTEXTS), strict=True
+        ):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-8)
+
+
+Feedback.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestFeedbackComesInAnyOrder = Feedback.TestCase
+
+
+def with_a_string() -> pd.DataFrame:
+    table = pd.DataFrame(CONTEXTS, columns=["x", "y"])
+    table["y"] = ["north"] * 6
+    return table
+
+
+BAD_CONTEXTS: dict[str, tuple[Any, str]] = {
+    "NaN": (np.where(CONTEXTS[2, 1] == CONTEXTS, np.nan, CONTEXTS), "row 2, column 1 is nan"),
+    "infinity": (np.where(CONTEXTS[0, 0] == CONTEXTS, np.inf, CONTEXTS), "row 0, column 0 is inf"),
+    "dimension": (np.ones((4, 3)), r"2 columns.*\(4, 3\)"),
+    "ragged": ([[1.0, 2.0], [3.0]], "rectangular"),
+    "no arms": (np.empty((0, 2)), "no base arms"),
+    "no arms, an empty list": ([], "shape"),
+    "strings": ([["a", "b"]], "numbers.*'a'"),
+    "a data frame with a string column": (with_a_string(), "numbers.*'north'"),
+    "a data frame with missing numbers": (
+        pd.DataFrame({"x": [1, None], "y": [0.5, 0.5]}),
+        "row 1, column 0 is nan",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_CONTEXTS)
+@pytest.mark.parametrize("method", ["select", "index", "observe"])
+def test_bad_contexts_are_named_and_change_nothing(kind: str, method: str) -> None:
+    policy = played()
+    before = dumps(policy)
+    contexts, message = BAD_CONTEXTS[kind]
+    call = {
+        "select": policy.select,
+        "index": policy.index,
+        "observe": lambda X: policy.observe(X, np.zeros(len(X))),
+    }[method]
+    with pytest.raises(ContextError, match=message):
+        call(contexts)
+    assert dumps(policy) == before
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "message"),
+    [
+        ([0.1, np.inf, 0.2], "position 1 is inf"),
+        ([0.1, 0.2], r"shape \(3,\).*\(2,\)"),
+        ([[0.1, 0.2, 0.3]], r"shape \(3,\)"),
+        (["high", 0.1, 0.2], "numbers"),
+        (None, "numbers"),
+        ([0.1, [0.2], 0.3], "rectangular"),
+    ],
+)
+def test_bad_outcomes_are_named_and_change_nothing(outcomes: Any, message: str) -> None:
+    policy = played()
+    decision = policy.select(CONTEXTS)
+    before = dumps(policy)
+    with pytest.raises(OutcomeError, match=message):
+        policy.update(decision, outcomes)
+    assert dumps(policy) == before
+    policy.update(decision, [0.1, 0.2, 0.3])
+
+
+def test_an_oracle_of_another_size_is_named_and_changes_nothing() -> None:
+    policy = played()
+    before = dumps(policy)
+    with pytest.raises(OracleError, match="6") as caught:
+        policy.select(CONTEXTS, Partition(groups=[0, 0, 1, 1], limits={0: 1, 1: 1}))
+    assert "4" in str(caught.value)
+    assert dumps(policy) == before
+
+
+def test_no_oracle_at_all_is_named_and_changes_nothing() -> None:
+    policy = OClokUCB(RBF(0.5), 0.1)
+    before = dumps(policy)
+    with pytest.raises(OracleError, match="oracle"):
+        policy.select(CONTEXTS)
+    assert dumps(policy) == before
+    assert len(policy.select(CONTEXTS, TopK(2))) == 2
+
+
+def test_contexts_that_do_not_fit_the_kernel_do_not_spoil_a_new_policy() -> None:
+    policy = OClokUCB(RBF([0.5, 0.5]), 0.1, TopK(1))
+    before = dumps(policy)
+    with pytest.raises(ContextError):
+        policy.select(np.ones((4, 3)))
+    assert dumps(policy) == before
+    policy.update(policy.select(CONTEXTS), [0.5])
+
+
+class Lists(SumOracle):
+    """A user's own oracle that returns what NumPy would take for positions."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def _solve(self, index: Any) -> Any:
+        return self.answer
+
+    def is_feasible(self, super_arm: Any) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("answer", [[0, 2], np.array([2, 0]), np.array([0, 2], dtype=np.int32)])
+def test_positions_from_a_users_oracle_become_a_decision(answer: Any) -> None:
+    policy = new_policy()
+    decision = policy.select(CONTEXTS, Lists(answer))
+    assert decision.super_arm.tolist() == [0, 2]
+    np.testing.assert_array_equal(decision.contexts, CONTEXTS[[0, 2]])
+    policy.update(Decision.from_json(decision.to_json()), [0.1, 0.2])
+
+
+@pytest.mark.parametrize("answer", [[0, 6], [0, 0], [-1], [0.5], ["a"], None])
+def test_positions_that_are_none_are_the_oracles_fault_and_change_nothing(answer: Any) -> None:
+    policy = played()
+    before = dumps(policy)
+    with pytest.raises(OclokError):
+        policy.select(CONTEXTS, Lists(answer))
+    assert dumps(policy) == before
+
+
+def test_a_round_without_a_feasible_base_arm_needs_no_outcomes() -> None:
+    policy = played()
+    decision = policy.select(CONTEXTS, Lists(np.empty(0, dtype=np.intp)))
+    assert len(decision) == 0
+    assert policy.pending == []
+    policy.update(decision, [])
+    assert Decision.from_json(decision.to_json()) == decision
+
+
+def test_a_decision_of_another_policy_is_refused_though_its_round_is_pending() -> None:
+    policy, stranger = played(), played()
+    policy.select(CONTEXTS)
+    foreign = stranger.select(CONTEXTS[::-1] + 0.01)
+    before = dumps(policy)
+    with pytest.raises(FeedbackError, match="not made by this policy"):
+        policy.update(foreign, [0.1, 0.2, 0.3])
+    assert dumps(policy) == before
+
+
+def test_feedback_comes_after_a_restart(tmp_path: Any) -> None:
+    policy = played()
+    decision = policy.select(CONTEXTS)
+    text = decision.to_json()
+    policy.save(tmp_path / "policy")
+    after = Policy.load(tmp_path / "policy")
+    for one in (policy, after):
+        one.update(Decision.from_json(text), [0.1, 0.2, 0.3])
+    assert dumps(policy) == dumps(after)
+
+
+def test_writing_to_contexts_after_select_does_not_reach_the_policy() -> None:
+    policy, twin = played(), played()
+    contexts = CONTEXTS.copy()
+    decision = policy.select(contexts)
+    contexts[:] = 9.0
+    policy.update(decision, [0.1, 0.2, 0.3])
+    twin.update(twin.select(CONTEXTS), [0.1, 0.2, 0.3])
+    assert dumps(policy) == dumps(twin)
+
+
+@pytest.mark.parametrize("look", ["index", "dumps", "predict"])
+def test_looking_between_select_and_update_changes_nothing_that_is_learned(look: str) -> None:
+    looked, blind = played(0), played(0)
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        contexts, outcomes, other = rng.random((20, 2)), rng.standard_normal(3), rng.random((7, 2))
+        first, second = looked.select(contexts), blind.select(contexts)
+        if look == "index":
+            looked.index(other)
+        elif look == "predict":
+            looked.posterior.predict(other)
+        else:
+            dumps(looked)
+        looked.update(first, outcomes)
+        blind.update(second, outcomes)
+    assert dumps(looked) == dumps(blind)
+
+
+def test_loading_as_another_class_is_refused(tmp_path: Any) -> None:
+    from oclok.errors import StorageError
+    from oclok.policies.random import Random
+
+    played().save(tmp_path / "policy")
+    assert type(Policy.load(tmp_path / "policy")) is OClokUCB
+    with pytest.raises(StorageError, match=r"OClokUCB.*Random"):
+        Random.load(tmp_path / "policy")

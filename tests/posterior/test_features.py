@@ -1,0 +1,116 @@
+"""The feature model against plain dense linear algebra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
+
+from oclok import persistence
+from oclok.posterior.features import BATCH, FeatureModel
+from oclok.posterior.kernels import Covariance
+
+KERNELS = [RBF(0.6), Matern(0.8, nu=2.5), DotProduct(0.5) + 0.3 * RBF(0.4)]
+
+
+def model_of(kernel: Any, U: np.ndarray, noise_std: float = 0.2) -> FeatureModel:
+    return FeatureModel(Covariance(kernel), noise_std, U, np.linalg.cholesky(kernel(U)))
+
+
+def dense(
+    kernel: Any, U: np.ndarray, X: np.ndarray, y: np.ndarray, noise: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Regression with covariance Q = K(·, U) K(U, U)⁻¹ K(U, ·) and `noise` variances (N,)."""
+    inverse = np.linalg.inv(kernel(U))
+    Q, q = kernel(X, U) @ inverse @ kernel(U, X), kernel(X, U) @ inverse @ kernel(U, x)
+    A = Q + np.diag(noise)
+    variance = kernel.diag(x) - np.einsum("nm,nm->m", q, np.linalg.solve(A, q))
+    gain = (np.linalg.slogdet(A)[1] - np.log(noise).sum()) / 2
+    return q.T @ np.linalg.solve(A, y), variance, gain
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@settings(max_examples=15, deadline=None)
+@given(N=st.integers(1, 40), rank=st.integers(1, 8), seed=st.integers(0, 999))
+def test_moments_are_those_of_the_dense_formulas(
+    kernel: Any, N: int, rank: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    U, X, x = rng.random((rank, 2)), rng.random((N, 2)), 2 * rng.random((6, 2)) - 0.5
+    y, weights = rng.standard_normal(N), rng.uniform(0.3, 3.0, N)
+    model = model_of(kernel, U)
+    split = int(rng.integers(0, N + 1))
+    for part in (slice(0, split), slice(split, N)):
+        model.absorb(X[part], y[part], weights[part])
+
+    phi, residual = model.features(x)
+    whitened = model.whiten(phi)
+    mean, variance, gain = dense(kernel, U, X, y, 0.04 / weights, x)
+    np.testing.assert_allclose(model.c @ whitened, mean, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(residual + 0.04 * (whitened**2).sum(axis=0), variance, atol=1e-7)
+    assert model.information_gain == pytest.approx(gain, rel=1e-7, abs=1e-7)
+    E = kernel(X) - model.features(X)[0].T @ model.features(X)[0]
+    assert model.trace == pytest.approx(weights @ np.diag(E), abs=1e-7)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("seed", range(5))
+def test_the_weight_norm_bounds_the_weights(kernel: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    U, X, y = rng.random((7, 2)), rng.random((30, 2)), rng.standard_normal(30)
+    model = model_of(kernel, U)
+    model.absorb(X, y, np.ones(30))
+    phi, _ = model.features(X)
+    A = phi.T @ phi + 0.04 * np.eye(30)
+    a = np.linalg.solve(A, y)
+    assert a @ A @ a == pytest.approx(model.s**2 / 0.04)
+    assert np.linalg.norm(a) <= model.weight_norm * (1 + 1e-12)
+
+
+def test_growing_continues_the_cholesky_factor_and_leaves_nothing_above_the_tolerance() -> None:
+    rng = np.random.default_rng(0)
+    kernel, candidates = RBF(0.5), rng.random((200, 2))
+    model = model_of(kernel, rng.random((5, 2)))
+    U, R = model.grown(candidates, 1e-6)
+    np.testing.assert_array_equal(U[:5], model.U)
+    np.testing.assert_allclose(R @ R.T, kernel(U), atol=1e-12)
+    np.testing.assert_array_equal(np.triu(R, 1), 0)
+    _, residual = FeatureModel(model.covariance, 0.2, U, R).features(candidates)
+    assert residual.max() <= 1e-6
+
+
+def test_growing_by_what_is_known_adds_nothing() -> None:
+    model = model_of(RBF(0.5), np.random.default_rng(0).random((5, 2)))
+    U, R = model.grown(model.U, 1e-10)
+    np.testing.assert_array_equal(U, model.U)
+    np.testing.assert_array_equal(R, model.R)
+
+
+def test_batches_do_not_matter() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.random((BATCH + 500, 2)), rng.standard_normal(BATCH + 500)
+    whole, parts = (model_of(RBF(0.6), X[:8]) for _ in range(2))
+    whole.absorb(X, y, np.ones(len(y)))
+    for start in range(0, len(X), 37):
+        part = slice(start, start + 37)
+        parts.absorb(X[part], y[part], np.ones(len(y[part])))
+    for name in ("trace", "information_gain", "weight_norm"):
+        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-10)
+    phi, _ = whole.features(rng.random((20, 2)))
+    np.testing.assert_allclose(parts.c @ parts.whiten(phi), whole.c @ whole.whiten(phi), atol=1e-10)
+
+
+def test_a_model_that_was_saved_is_the_same_to_the_bit() -> None:
+    rng = np.random.default_rng(2)
+    model = model_of(RBF(0.6), rng.random((8, 2)))
+    model.absorb(rng.random((50, 2)), rng.standard_normal(50), np.ones(50))
+    other = persistence.loads(persistence.dumps(model))
+    X, y = rng.random((9, 2)), rng.standard_normal(9)
+    for each in (model, other):
+        each.absorb(X, y, np.ones(9))
+    np.testing.assert_array_equal(other.F, model.F)
+    assert other.trace == model.trace

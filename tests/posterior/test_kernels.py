@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    CompoundKernel,
+    ConstantKernel,
+    ExpSineSquared,
+    Kernel,
+    Matern,
+    PairwiseKernel,
+    RationalQuadratic,
+    StationaryKernelMixin,
+    WhiteKernel,
+)
+
+from oclok.errors import OclokError
+from oclok.persistence import dumps, loads
+from oclok.posterior import ExactPosterior
+from oclok.posterior.kernels import Covariance
+
+
+@settings(max_examples=10, deadline=None)
+@given(D=st.integers(1, 10), N=st.integers(1, 12), M=st.integers(1, 12), seed=st.integers(0, 99))
+def test_a_covariance_has_scikit_learns_numbers(
+    make_kernel: Callable[[int], Any], D: int, N: int, M: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((N, D)), rng.standard_normal((M, D))
+    kernel = make_kernel(D)
+    covariance = Covariance(kernel)
+    np.testing.assert_allclose(covariance.between(X, Y), kernel(X, Y), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(covariance.of(X), kernel(X), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(covariance.diagonal(X), kernel.diag(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ExpSineSquared(0.8, 1.5),
+        PairwiseKernel(metric="laplacian"),
+        RBF(0.5) + WhiteKernel(0.3),
+        Matern([1.0], nu=1.5),
+        RBF(1) * ConstantKernel(3),
+        RationalQuadratic(1, 2),
+    ],
+)
+def test_kernels_that_are_called_as_they_are_have_scikit_learns_numbers(kernel: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((6, 2)), rng.random((4, 2))
+    covariance = Covariance(kernel)
+    np.testing.assert_allclose(covariance.between(X, Y), kernel(X, Y), rtol=1e-12)
+    np.testing.assert_allclose(covariance.of(X), kernel(X), rtol=1e-12)
+    np.testing.assert_allclose(covariance.diagonal(X), kernel.diag(X), rtol=1e-12)
+
+
+def test_what_is_returned_belongs_to_the_caller(make_kernel: Callable[[int], Any]) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((6, 2)), rng.random((4, 2))
+    kept = X.copy(), Y.copy()
+    covariance = Covariance(make_kernel(2))
+    for call in (
+        lambda: covariance.between(X, Y),
+        lambda: covariance.of(X),
+        lambda: covariance.diagonal(X),
+    ):
+        first = call()
+        assert first.dtype == np.float64
+        assert first.flags.c_contiguous
+        expected = first.copy()
+        first[...] = -7.0
+        np.testing.assert_array_equal(call(), expected)
+    np.testing.assert_array_equal(X, kept[0])
+    np.testing.assert_array_equal(Y, kept[1])
+
+
+class SinglePrecision(StationaryKernelMixin, Kernel):
+    """A user's own kernel, that computes in float32."""
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        return RBF(0.5)(X, Y).astype(np.float32)
+
+    def diag(self, X: Any) -> Any:
+        return np.ones(len(X), dtype=np.float32)
+
+    def is_stationary(self) -> bool:
+        return True
+
+
+def test_a_kernel_in_single_precision_gives_a_posterior_in_single_precision() -> None:
+    rng = np.random.default_rng(0)
+    X, y, x = rng.random((30, 2)), rng.random(30), rng.random((10, 2))
+    ours, judge = ExactPosterior(SinglePrecision(), 0.3), ExactPosterior(RBF(0.5), 0.3)
+    for posterior in (ours, judge):
+        posterior.update(X[:20], y[:20])
+        posterior.update(X[20:], y[20:])
+    np.testing.assert_allclose(ours.predict(x)[0], judge.predict(x)[0], atol=1e-4)
+    np.testing.assert_allclose(ours.predict(x)[1], judge.predict(x)[1], atol=1e-4)
+
+
+def test_a_kernel_of_several_outputs_is_refused() -> None:
+    kernel = CompoundKernel([RBF(1.0), RBF(2.0)])
+    with pytest.raises(OclokError):
+        ExactPosterior(kernel, 0.1).update([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_a_covariance_comes_back_from_its_file(make_kernel: Callable[[int], Any]) -> None:
+    X = np.random.default_rng(0).random((5, 3))
+    covariance = Covariance(make_kernel(3))
+    loaded = loads(dumps(covariance))
+    assert isinstance(loaded, Covariance)
+    assert loaded.kernel == covariance.kernel
+    np.testing.assert_array_equal(loaded.between(X, X), covariance.between(X, X))

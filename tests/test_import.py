@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+HEAVY = {"pandas", "matplotlib", "joblib", "typer", "rich", "pyarrow", "dask", "distributed"}
+
+
+def modules_after(code: str) -> set[str]:
+    """Return the modules that a new Python has loaded after `code`."""
+    script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+def test_importing_oclok_is_light() -> None:
+    loaded = modules_after("import oclok")
+    assert not HEAVY & loaded
+    assert not {name for name in loaded if name.split(".")[0] == "sklearn"}
+    assert not {name for name in loaded if name.startswith(("oclok.problems", "oclok.experiments"))}
+
+
+def test_the_core_is_light_in_all_its_parts() -> None:
+    loaded = modules_after("import oclok.oracles, oclok.policies, oclok.posterior, oclok.testing")
+    assert not HEAVY & loaded
+    assert "sklearn" not in loaded
