@@ -260,7 +260,7 @@ DEGENERATE = {
 
 
 @pytest.mark.parametrize("data", DEGENERATE.values(), ids=DEGENERATE.keys())
-@pytest.mark.parametrize("noise_std", [1e-200, 1e-3, 1e200])
+@pytest.mark.parametrize("noise_std", [1e-150, 1e-3, 1e150])
 def test_degenerate_data_raise_nothing_and_warn_of_nothing(data, noise_std):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

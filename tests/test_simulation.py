@@ -4,8 +4,10 @@ import copy
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 
 from oclok.policies.base import Belief, Policy
+from oclok.policies.oclok import OClokUCB
 from oclok.policies.random import Random
 from oclok.problems import Channels, Codependency, Crowdsourcing, Movies
 from oclok.simulation import simulate
@@ -13,6 +15,8 @@ from oclok.simulation import simulate
 COLUMNS = {
     *("round", "reward", "expected_reward", "best_expected_reward", "regret", "alpha_regret"),
     *("seconds", "arms", "chosen"),
+    *("certificate_widths", "certificate_information", "information_gain"),
+    *("largest_eigenvalue", "in_band"),
 }
 
 
@@ -63,6 +67,22 @@ def test_a_table_has_one_row_a_round_and_adds_up(problem):
     assert np.isfinite(table["alpha_regret"]).all()
     assert table.attrs["problem"] == problem.name
     assert table.attrs["data"] == problem.data_name
+
+
+def test_a_policy_with_a_certificate_has_its_regret_below_it_in_every_round():
+    policy = OClokUCB(RBF(1.0), 0.1)
+    table = simulate(policy, Crowdsourcing(rounds=40), seed=1)
+    regret = table["regret"].cumsum()
+    assert (regret <= table["certificate_widths"]).all()
+    assert (table["certificate_widths"] <= table["certificate_information"]).all()
+    assert table["certificate_widths"].iloc[-1] == policy.certificate().from_widths
+    assert table["information_gain"].is_monotonic_increasing
+    assert set(table["in_band"]) <= {0.0, 1.0}
+
+
+def test_a_policy_without_a_certificate_has_none_in_the_table():
+    table = simulate(Random(seed=0), Crowdsourcing(rounds=2), seed=1)
+    assert table[["certificate_widths", "information_gain", "in_band"]].isna().all(axis=None)
 
 
 def test_the_same_seeds_give_the_same_table():

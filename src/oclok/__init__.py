@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from oclok.decision import Decision
 from oclok.errors import OclokError
+from oclok.fitting import fit_kernel
 from oclok.policies import OClokUCB, Policy
 
 __version__ = "0.1.0"
 
-__all__ = ["Decision", "OClokUCB", "OclokError", "Policy", "__version__"]
+__all__ = ["Decision", "OClokUCB", "OclokError", "Policy", "__version__", "fit_kernel"]

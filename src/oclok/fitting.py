@@ -24,12 +24,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import norm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from scipy.optimize import OptimizeResult, minimize
 
 from oclok.errors import ContextError, InputError
+from oclok.persistence import Persistent
 from oclok.posterior.linalg import add_to_diagonal
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import as_contexts, as_count, as_outcomes, as_positive
+from oclok.validation import (
+    as_contexts,
+    as_count,
+    as_noise_std,
+    as_outcomes,
+    check_kernel,
+)
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -46,7 +52,7 @@ NEAR, FAR = 30.0, 1e10
 
 
 @dataclass(frozen=True)
-class KernelFit:
+class KernelFit(Persistent):
     """What `fit_kernel` found.
 
     Attributes:
@@ -113,7 +119,7 @@ def fit_kernel(
     """
     X = as_contexts(contexts)
     y = as_outcomes(outcomes, len(X))
-    noise_std = as_positive(noise_std, "noise_std")
+    noise_std = as_noise_std(noise_std)
     restarts = as_count(restarts, "restarts", least=0)
     most = as_count(most, "most")
     _check_kernel(kernel, X)
@@ -137,13 +143,7 @@ def fit_kernel(
 
 
 def _check_kernel(kernel: Kernel, X: FloatArray) -> None:
-    from sklearn.gaussian_process.kernels import Kernel
-
-    if not isinstance(kernel, Kernel):
-        raise InputError(
-            "kernel must be an instance of a kernel from sklearn.gaussian_process.kernels, "
-            f"such as RBF(1.0); got {kernel!r}"
-        )
+    check_kernel(kernel)
     try:
         shape = np.shape(kernel(X[:1]))
     except ValueError as reason:
@@ -229,7 +229,7 @@ def _search(
     return result.x, "; ".join([f"the search {ending}", *space.at_bounds(result.x)])
 
 
-def _climb(space: _Space, start: FloatArray, X: FloatArray, y: FloatArray) -> OptimizeResult:
+def _climb(space: _Space, start: FloatArray, X: FloatArray, y: FloatArray) -> Any:
     """Return where L-BFGS-B gets from `start`.
 
     A point without a likelihood counts as a little worse than all seen before: infinity would
@@ -246,6 +246,8 @@ def _climb(space: _Space, start: FloatArray, X: FloatArray, y: FloatArray) -> Op
         return -value, -gradient[: space.size]
 
     bounds = np.stack([space.lower, space.upper], axis=1)
+    from scipy.optimize import minimize  # 0.3 s that `import oclok` need not take
+
     return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 from time import perf_counter
 
 import numpy as np
 import pandas as pd
 
 from oclok.policies.base import Policy
+from oclok.policies.oclok import OClokUCB
 from oclok.problems.base import Problem, Round, fresh_seed
 
 
@@ -32,7 +34,11 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
         - `alpha_regret`: α times the best there is minus `expected_reward`; NaN where the best
           is not known,
         - `seconds`: that the policy took, to select and to update,
-        - `arms`, `chosen`: how many base arms there were, and were chosen.
+        - `arms`, `chosen`: how many base arms there were, and were chosen,
+        - `certificate_widths`, `certificate_information`: the policy's own bounds on its regret
+          so far, with `information_gain` and `largest_eigenvalue` behind them,
+        - `in_band`: 1 where the true means of all base arms were within the policy's confidence
+          band (Lemma 1), 0 where not. These five are NaN for a policy without a certificate.
 
         Its `attrs` say which `problem` and `data` it is of, with the problem's `notes`.
 
@@ -56,6 +62,7 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
 def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str, float]:
     # An oracle with a seed draws from its generator: the benchmark must not move the policy's.
     benchmark = copy.deepcopy(current.oracle)
+    in_band = _in_band(policy, current)
 
     start = perf_counter()
     decision = policy.select(current.contexts, oracle=current.oracle)
@@ -79,13 +86,33 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
         "seconds": seconds,
         "arms": len(means),
         "chosen": len(decision),
+        **_certificate(policy, oracle.lipschitz),
+        "in_band": in_band,
     }
+
+
+def _in_band(policy: Policy, current: Round) -> float:
+    """Return whether all true means lie within the band of the policy's next round."""
+    if not isinstance(policy, OClokUCB):
+        return math.nan
+    mean, std = policy.posterior.predict(current.contexts)
+    width = math.sqrt(policy.beta(policy.round + 1, len(mean)))
+    return float(np.all(np.abs(current.means - mean) <= width * std))
+
+
+def _certificate(policy: Policy, lipschitz: float | None) -> dict[str, float]:
+    names = ("from_widths", "from_information", "information_gain", "largest_eigenvalue")
+    columns = ("certificate_widths", "certificate_information", *names[2:])
+    if not isinstance(policy, OClokUCB) or lipschitz is None:
+        return dict.fromkeys(columns, math.nan)
+    certificate = policy.certificate(lipschitz)
+    return {column: getattr(certificate, name) for column, name in zip(columns, names, strict=True)}
 
 
 def _optimum(current: Round, best: float) -> float:
     """Return opt(f_t), which is `best` where the round's own oracle is exact."""
     if current.exact is None:
-        return float("nan")
+        return math.nan
     if current.exact is current.oracle:
         return best
     return current.oracle.value(current.means, current.exact(current.means))

@@ -124,6 +124,23 @@ def as_count(value: object, name: str, least: int = 1) -> int:
     raise InputError(f"{name} must be an integer of at least {least}; got {value!r}")
 
 
+def as_noise_std(value: object) -> float:
+    """Return `value` as a float above 0 whose square is one, too."""
+    number = as_positive(value, "noise_std")
+    if not 0 < number * number < math.inf:
+        raise InputError(f"noise_std must have a finite square above 0; got {value!r}")
+    return number
+
+
+def check_kernel(kernel: object) -> None:
+    """Raise an `InputError` unless `kernel` is a kernel, and not just its class."""
+    if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "diag")):
+        raise InputError(
+            "kernel must be an instance of a kernel from sklearn.gaussian_process.kernels, "
+            f"such as RBF(1.0); got {kernel!r}"
+        )
+
+
 def _as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatArray:
     try:
         array = np.asarray(values)

@@ -10,11 +10,10 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpstrf
 
-from oclok.errors import InputError
 from oclok.persistence import Persistent
 from oclok.posterior.linalg import add_to_diagonal
 from oclok.typing import ArrayLike, FloatArray, IntArray
-from oclok.validation import as_contexts, as_outcomes, as_positive
+from oclok.validation import as_contexts, as_noise_std, as_outcomes, check_kernel
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -38,15 +37,9 @@ class Posterior(Persistent, ABC):
     """
 
     def __init__(self, kernel: Kernel, noise_std: float) -> None:
-        if isinstance(kernel, type) or not (callable(kernel) and hasattr(kernel, "diag")):
-            raise InputError(
-                "kernel must be an instance of a kernel from sklearn.gaussian_process.kernels, "
-                f"such as RBF(1.0); got {kernel!r}"
-            )
+        check_kernel(kernel)
         self.kernel = kernel
-        self.noise_std = as_positive(noise_std, "noise_std")
-        if not 0 < self.noise_std * self.noise_std < np.inf:
-            raise InputError(f"noise_std must have a finite square above 0; got {noise_std!r}")
+        self.noise_std = as_noise_std(noise_std)
 
     def update(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn `outcomes`, shape (N,), seen at `contexts`, shape (N, D): all or none."""

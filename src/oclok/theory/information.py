@@ -11,7 +11,6 @@ Notation
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from scipy.linalg import LinAlgError, cholesky
 from oclok.errors import ContextError, InputError, NumericalError
 from oclok.theory.variances import Variances
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_contexts, as_count, as_positive
+from oclok.validation import as_contexts, as_count, as_noise_std, check_kernel
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -46,8 +45,8 @@ def information_gain(kernel: Kernel, contexts: ArrayLike, noise_std: float) -> f
         >>> round(information_gain(RBF(1.0), [[0.0], [0.0], [0.5]], noise_std=0.1), 3)
         4.23
     """
-    _check_kernel(kernel)
-    noise_variance = _as_noise_variance(noise_std)
+    check_kernel(kernel)
+    noise_variance = as_noise_std(noise_std) ** 2
     K = kernel(as_contexts(contexts))
     try:
         L = cholesky(np.eye(len(K)) + K / noise_variance, lower=True, check_finite=False)
@@ -100,9 +99,9 @@ def max_information_gain(
         >>> round(lower, 3), round(upper, 3)
         (4.596, 4.615)
     """
-    _check_kernel(kernel)
+    check_kernel(kernel)
     pairs = _Pairs(_as_rounds(rounds), as_count(k, "k"))
-    noise_variance = _as_noise_variance(noise_std)
+    noise_variance = as_noise_std(noise_std) ** 2
     variances = Variances(kernel, pairs.contexts, noise_variance, pairs.rank)
     chosen: list[int] = []
     upper = math.inf
@@ -195,18 +194,3 @@ def _as_rounds(rounds: Sequence[ArrayLike]) -> list[FloatArray]:
     if not arrays:
         raise InputError("rounds must hold the contexts of at least one round; got none")
     return arrays
-
-
-def _as_noise_variance(noise_std: float) -> float:
-    variance = as_positive(noise_std, "noise_std") ** 2
-    if variance < sys.float_info.min:
-        raise InputError(f"noise_std must have a square above 0; got {noise_std!r}")
-    return variance
-
-
-def _check_kernel(kernel: object) -> None:
-    if not (callable(kernel) and hasattr(kernel, "diag")) or isinstance(kernel, type):
-        raise InputError(
-            "kernel must be an instance of a kernel from sklearn.gaussian_process.kernels, "
-            f"such as RBF(1.0); got {kernel!r}"
-        )
