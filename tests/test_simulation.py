@@ -16,7 +16,7 @@ COLUMNS = {
     *("round", "reward", "expected_reward", "best_expected_reward", "regret", "alpha_regret"),
     *("seconds", "arms", "chosen"),
     *("certificate_widths", "certificate_information", "information_gain"),
-    *("largest_eigenvalue", "in_band"),
+    *("largest_eigenvalue", "in_band", *(f"coverage_{p}" for p in range(10, 100, 10))),
 }
 
 
@@ -78,6 +78,8 @@ def test_a_policy_with_a_certificate_has_its_regret_below_it_in_every_round():
     assert table["certificate_widths"].iloc[-1] == policy.certificate().from_widths
     assert table["information_gain"].is_monotonic_increasing
     assert set(table["in_band"]) <= {0.0, 1.0}
+    assert table["coverage_50"].iloc[-1] == policy.calibration().coverage[0.5]
+    assert (table["coverage_20"] <= table["coverage_80"]).all()
 
 
 def test_a_policy_without_a_certificate_has_none_in_the_table():

@@ -10,8 +10,12 @@ import numpy as np
 import pandas as pd
 
 from oclok.policies.base import Policy
+from oclok.policies.gp import GPPolicy
 from oclok.policies.oclok import OClokUCB
 from oclok.problems.base import Problem, Round, fresh_seed
+
+#: Levels of the calibration curve.
+PERCENTS = (10, 20, 30, 40, 50, 60, 70, 80, 90)
 
 
 def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequence) -> pd.DataFrame:
@@ -38,7 +42,9 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
         - `certificate_widths`, `certificate_information`: the policy's own bounds on its regret
           so far, with `information_gain` and `largest_eigenvalue` behind them,
         - `in_band`: 1 where the true means of all base arms were within the policy's confidence
-          band (Lemma 1), 0 where not. These five are NaN for a policy without a certificate.
+          band (Lemma 1), 0 where not. These five are NaN for a policy without a certificate,
+        - `coverage_10`, …, `coverage_90`: share of all outcomes so far within the central interval
+          of that many percent that the posterior foresaw; NaN for a policy without a posterior.
 
         Its `attrs` say which `problem` and `data` it is of, with the problem's `notes`.
 
@@ -88,6 +94,7 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
         "chosen": len(decision),
         **_certificate(policy, oracle.lipschitz),
         "in_band": in_band,
+        **_coverage(policy),
     }
 
 
@@ -107,6 +114,14 @@ def _certificate(policy: Policy, lipschitz: float | None) -> dict[str, float]:
         return dict.fromkeys(columns, math.nan)
     certificate = policy.certificate(lipschitz)
     return {column: getattr(certificate, name) for column, name in zip(columns, names, strict=True)}
+
+
+def _coverage(policy: Policy) -> dict[str, float]:
+    levels = tuple(percent / 100 for percent in PERCENTS)
+    shares = dict.fromkeys(levels, math.nan)
+    if isinstance(policy, GPPolicy):
+        shares = policy.calibration(levels).coverage
+    return {f"coverage_{p}": shares[level] for p, level in zip(PERCENTS, levels, strict=True)}
 
 
 def _optimum(current: Round, best: float) -> float:

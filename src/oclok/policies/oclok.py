@@ -22,6 +22,9 @@ from oclok.validation import as_count, as_probability
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
+#: exp of this is wide enough for any choice, and still finite after a few multiplications.
+LARGEST_INFORMATION = 200.0
+
 
 class OClokUCB(GPPolicy):
     """O'CLOK-UCB, and SO'CLOK-UCB when given a `SparsePosterior`.
@@ -112,18 +115,18 @@ class OClokUCB(GPPolicy):
         if self.condition_on_chosen and oracle.is_sequential:
             return self._choose_stepwise(contexts, t, belief, oracle)
         super_arm = oracle(belief.index)
+        is_exact = _is_exact(oracle, belief, super_arm)
+        if is_exact or self.condition_on_chosen or not isinstance(belief.error, np.ndarray):
+            return super_arm, belief, is_exact
         index, error = belief.index, belief.error
-        if self.condition_on_chosen or not isinstance(error, np.ndarray):
-            return super_arm, belief, isinstance(error, float) and error == 0
-        if oracle.is_stable(index, super_arm, error):
-            return super_arm, belief, True
         is_open = index + error >= np.min((index - error)[super_arm], initial=np.inf)
         is_open[super_arm] = True
-        finer = self._upper_bound(self.posterior.refine(contexts[is_open]), t, len(contexts))
-        belief = belief.replaced(is_open, finer)
+        finer = self.posterior.refine(contexts[is_open])
+        if finer is None:
+            return super_arm, belief, False
+        belief = belief.replaced(is_open, self._upper_bound(finer, t, len(contexts)))
         super_arm = oracle(belief.index)
-        is_exact = oracle.is_stable(belief.index, super_arm, np.asarray(belief.error))
-        return super_arm, belief, is_exact
+        return super_arm, belief, _is_exact(oracle, belief, super_arm)
 
     def _choose_stepwise(
         self, contexts: FloatArray, t: int, belief: Belief, oracle: Oracle
@@ -143,7 +146,7 @@ class OClokUCB(GPPolicy):
             chosen = np.append(chosen, new)
             conditioned.condition(new)
         belief = Belief(index_when_taken, belief.mean, belief.std, belief.error)
-        return np.sort(chosen), belief, isinstance(belief.error, float) and belief.error == 0
+        return np.sort(chosen), belief, isinstance(belief.error, float) and belief.error == 0.0
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
         super()._decided(decision, contexts, belief)
@@ -171,7 +174,7 @@ class OClokUCB(GPPolicy):
         """Return `belief` with the index that `conditioned` variances give."""
         width = math.sqrt(self.beta(t, len(belief.index)))
         if self.condition_on_chosen == "guaranteed":
-            width *= math.exp(conditioned.information)
+            width *= math.exp(min(conditioned.information, LARGEST_INFORMATION))
         mean = np.asarray(belief.mean)
         return Belief(mean + width * conditioned.std, mean, belief.std, belief.error)
 
@@ -183,6 +186,13 @@ class OClokUCB(GPPolicy):
         if unproven or any(fit.improved for fit in self.refits):
             return math.inf
         return _allowance(decision, error)
+
+
+def _is_exact(oracle: Oracle, belief: Belief, super_arm: IntArray) -> bool:
+    """Return whether no index within the belief's error would make the oracle choose otherwise."""
+    if isinstance(belief.error, np.ndarray):
+        return oracle.is_stable(belief.index, super_arm, belief.error)
+    return belief.error == 0.0
 
 
 def _allowance(decision: Decision, error: FloatArray | float | None) -> float:

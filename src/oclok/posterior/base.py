@@ -58,8 +58,8 @@ class Posterior(Persistent, ABC):
         """Return mean and std at `contexts` (M, D) with bounds on their distance from exact."""
         return self._predict_bounded(as_contexts(contexts, self.dimension))
 
-    def refine(self, contexts: ArrayLike) -> Bounded:
-        """Return the same as `predict_bounded`, as close to exact as can be afforded."""
+    def refine(self, contexts: ArrayLike) -> Bounded | None:
+        """Return a prediction closer to exact than `predict_bounded` has; None if there is none."""
         return self._refine(as_contexts(contexts, self.dimension))
 
     def innovations(self, contexts: ArrayLike, outcomes: ArrayLike) -> FloatArray:
@@ -148,8 +148,8 @@ class Posterior(Persistent, ABC):
         """Return the mean at contexts that were, most likely, asked for just before."""
         return self._predict(X)[0]
 
-    def _refine(self, X: FloatArray) -> Bounded:
-        return self._predict_bounded(X)
+    def _refine(self, X: FloatArray) -> Bounded | None:
+        return None
 
     @abstractmethod
     def _covariance(self, X: FloatArray) -> FloatArray: ...

@@ -163,9 +163,9 @@ class DictionaryPosterior(Posterior):
             return self._belief._predict_known(X)
         return self._belief.c @ self._features(self._belief, X).whitened
 
-    def _refine(self, X: FloatArray) -> Bounded:
+    def _refine(self, X: FloatArray) -> Bounded | None:
         if isinstance(self._belief, ExactPosterior) or len(self) > AFFORDABLE:
-            return self._predict_bounded(X)
+            return None
         finer = self._finer_model(self._belief)
         mean, variance, residual, _ = _moments(finer, X)
         return _bounded(finer, mean, variance, residual)

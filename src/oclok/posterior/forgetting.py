@@ -114,7 +114,7 @@ class ForgettingPosterior(Posterior):
     def _predict_known(self, X: FloatArray) -> FloatArray:
         return self._inner._predict_known(X)
 
-    def _refine(self, X: FloatArray) -> Bounded:
+    def _refine(self, X: FloatArray) -> Bounded | None:
         return self._inner._refine(X)
 
     def _sample(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -1,0 +1,184 @@
+"""The numbers behind figures, tables and claims, from a tidy table of rounds.
+
+| column      | meaning                                                                      |
+|-------------|------------------------------------------------------------------------------|
+| variant     | which setting of the experiment, such as "l=0.1"; "" where there is only one |
+| policy      | label of the policy                                                          |
+| horizon     | T that the run was made for; the largest only where the policy ignores it    |
+| repeat      | which of the independent repetitions                                         |
+| round       | t, from 1 to the horizon                                                     |
+
+Everything here returns a table with one `value` per row, before any averaging over repeats;
+`spread` then averages.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from oclok.errors import InputError
+
+#: A running median over this many rounds steadies the clock.
+SMOOTHING = 9
+
+_CURVE = ["variant", "policy"]
+_RUN = ["variant", "policy", "horizon", "repeat"]
+
+
+def longest_runs(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the rounds of the runs with the largest horizon of each policy, in order."""
+    largest = results.groupby(_CURVE)["horizon"].transform("max")
+    return results[results["horizon"] == largest].sort_values([*_RUN, "round"])
+
+
+def reward_over_benchmark(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the average expected reward up to each round over that of the benchmark.
+
+    The benchmark gives the round's oracle the true means. Both averages are up to the same round,
+    so the value is Σ expected_reward / Σ best_expected_reward.
+    """
+    runs = longest_runs(results)
+    sums = runs.groupby(_RUN)[["expected_reward", "best_expected_reward"]].cumsum()
+    value = sums["expected_reward"] / sums["best_expected_reward"]
+    return runs[[*_CURVE, "repeat", "round"]].assign(value=value)
+
+
+def regret_by_horizon(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the cumulative regret at the end of each horizon, in the column `value`.
+
+    A policy that was run for one horizon only is read off at the others' horizons. Where there is
+    one horizon in all, its rounds take the place of horizons.
+    """
+    runs = results.sort_values([*_RUN, "round"])
+    runs = runs.assign(value=runs.groupby(_RUN)["regret"].cumsum())
+    if not has_horizons(results):
+        points = runs
+    else:
+        horizons = results["horizon"].unique()
+        is_single = runs.groupby(_CURVE)["horizon"].transform("nunique") == 1
+        is_end = runs["round"] == runs["horizon"]
+        points = runs[is_end | (is_single & runs["round"].isin(horizons))]
+    return points[[*_CURVE, "repeat", "round", "value"]].rename(columns={"round": "horizon"})
+
+
+def has_horizons(results: pd.DataFrame) -> bool:
+    """Return whether there are runs for more than one horizon."""
+    return results["horizon"].nunique() > 1
+
+
+def milliseconds(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the milliseconds that each round of the longest runs took."""
+    runs = longest_runs(results)
+    return runs[[*_CURVE, "repeat", "round"]].assign(value=1e3 * runs["seconds"])
+
+
+def smooth_quartiles(values: pd.DataFrame) -> pd.DataFrame:
+    """Return `low`, `middle` and `high` quartiles over repeats by round, as running medians."""
+    grouped = values.groupby([*_CURVE, "round"])["value"]
+    quartiles = grouped.quantile(np.array([0.25, 0.5, 0.75])).unstack()
+    quartiles.columns = pd.Index(["low", "middle", "high"])
+    windows = quartiles.groupby(level=_CURVE, group_keys=False)
+    return windows.apply(lambda rows: rows.rolling(SMOOTHING, center=True, min_periods=1).median())
+
+
+def held_so_far(results: pd.DataFrame) -> pd.DataFrame:
+    """Return 1 while every base arm's mean has been inside its band in all rounds so far."""
+    runs = longest_runs(results)
+    value = runs.groupby(_RUN)["in_band"].cummin()
+    return runs[[*_CURVE, "repeat", "round"]].assign(value=value)
+
+
+def cumulative_alpha_regret(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the α-regret up to each round; the regret where the table has no α-regret."""
+    runs = longest_runs(results)
+    regret = runs["regret"]
+    if "alpha_regret" in runs:
+        regret = runs["alpha_regret"].fillna(regret)
+    value = regret.groupby([runs[name] for name in _RUN]).cumsum()
+    return runs[[*_CURVE, "repeat", "round"]].assign(value=value)
+
+
+def knows(results: pd.DataFrame, *columns: str) -> bool:
+    """Return whether there are rows in which all of the `columns` are known."""
+    return set(columns) <= set(results.columns) and bool(
+        results[list(columns)].notna().all(axis=1).any()
+    )
+
+
+def where_known(results: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Return the rows in which all of the `columns` are known, of which there must be some."""
+    if not knows(results, *columns):
+        raise InputError(f"the results have no rows with {' and '.join(columns)}; some are needed")
+    return results.dropna(subset=list(columns))
+
+
+def at_the_end(values: pd.DataFrame, by: str = "round") -> pd.DataFrame:
+    """Return the rows of the last round (or horizon) of each curve."""
+    return values[values[by] == values.groupby(_CURVE)[by].transform("max")]
+
+
+def calibration(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of outcomes inside the interval of each nominal `level`, in percent."""
+    ends = longest_runs(results).groupby(_RUN, as_index=False).last()
+    levels = [column for column in ends.columns if re.fullmatch(r"coverage_\d+", column)]
+    long = ends.melt([*_CURVE, "repeat"], levels, "level", "value")
+    percent = long["level"].str.removeprefix("coverage_").astype(int)
+    return long.assign(level=percent, value=100 * long["value"])
+
+
+def paired_regret(results: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Return final regret relative to that of a `reference` policy, paired by repeat.
+
+    Returns:
+        Indexed by variant and policy: `middle`, the mean regret over that of the reference, with
+        `low` and `high`, the 95% confidence interval of their mean paired difference (Student's
+        t) on the same scale. A policy's interval that excludes 1 is better or worse for sure.
+    """
+    ends = at_the_end(regret_by_horizon(longest_runs(results)), by="horizon")
+    wide = ends.pivot(index=["variant", "repeat"], columns="policy", values="value")
+    difference = wide.sub(wide[reference], axis=0)
+    scale = wide[reference].groupby("variant").mean()
+    groups = difference.groupby("variant")
+    middle = 1 + groups.mean().div(scale, axis=0)
+    count = groups.count()
+    margin = groups.std() / np.sqrt(count) * stdtrit(count - 1, 0.975)
+    margin = margin.div(scale, axis=0)
+    parts = {"middle": middle, "low": middle - margin, "high": middle + margin}
+    table = pd.DataFrame({name: frame.stack() for name, frame in parts.items()})
+    return table.dropna(subset=["middle"])
+
+
+def spread(values: pd.DataFrame, *by: str) -> pd.DataFrame:
+    """Return `mean` and `std` over repeats, indexed by variant, policy and the columns `by`.
+
+    The standard deviation is that of a sample, and 0 where there is one repeat.
+    """
+    grouped = values.groupby([*_CURVE, *by])["value"]
+    return grouped.agg(["mean", "std"]).fillna({"std": 0.0})
+
+
+def mean_and_band(values: pd.DataFrame, x: str) -> pd.DataFrame:
+    """Return `middle`, the mean over repeats, with `low` and `high` a standard deviation off."""
+    table = spread(values, x)
+    mean, std = table["mean"], table["std"]
+    return pd.DataFrame({"low": mean - std, "middle": mean, "high": mean + std})
+
+
+def sorted_variants(results: pd.DataFrame) -> list[str]:
+    """Return the variants by the numbers in them: "l=0.5" comes before "l=1", "l=10" last."""
+    return sorted(results["variant"].unique(), key=natural_key)
+
+
+def natural_key(text: str) -> tuple[tuple[bool, float, str], ...]:
+    """Return a key that sorts texts with numbers in them by the numbers.
+
+    Example:
+        >>> sorted(["l=10", "l=1", "l=0.5"], key=natural_key)
+        ['l=0.5', 'l=1', 'l=10']
+    """
+    parts = re.split(r"(\d+(?:\.\d+)?)", text)
+    return tuple((i % 2 == 0, float(p) if i % 2 else 0.0, p) for i, p in enumerate(parts))

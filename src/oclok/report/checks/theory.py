@@ -1,0 +1,52 @@
+"""Checks of what the paper proves, on the runs that kept count of it."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from oclok.figures import measures
+from oclok.figures.curves import BOUNDS, DELTA
+from oclok.report.checks.base import Check, Finding
+from oclok.report.scores import NotMeasured, Scores
+
+_RUN = ["variant", "policy", "repeat"]
+
+
+def bands_hold() -> Check:
+    """Check Lemma 1: every base arm's mean is in its band in all rounds, in most repeats."""
+
+    def measure(scores: Scores) -> Finding:
+        known = _known(scores, "in_band")
+        held = measures.at_the_end(measures.held_so_far(known))["value"]
+        rounds = measures.longest_runs(known)["in_band"]
+        text = f"{_share(held)}; in {rounds.mean():.2%} of all rounds"
+        return Finding(text, bool(held.mean() >= 1 - DELTA))
+
+    return Check(f"in at least {1 - DELTA:.0%} of runs", measure)
+
+
+def regret_stays_below_bounds() -> Check:
+    """Check Theorem 1: α-regret is below both bounds in all rounds, in most repeats."""
+
+    def measure(scores: Scores) -> Finding:
+        known = _known(scores, *BOUNDS)
+        runs = measures.longest_runs(known)
+        regret = measures.cumulative_alpha_regret(known)["value"]
+        bounds = runs[list(BOUNDS)]
+        is_below = bounds.ge(regret, axis=0).all(axis=1)
+        held = is_below.groupby([runs[name] for name in _RUN]).all()
+        tightest = (bounds.min(axis=1) / regret)[regret > 0].min()
+        text = f"{_share(held)}; bounds are at least {tightest:.3g} times a positive regret"
+        return Finding(text, bool(held.mean() >= 1 - DELTA))
+
+    return Check(f"in all rounds of at least {1 - DELTA:.0%} of runs", measure)
+
+
+def _known(scores: Scores, *columns: str) -> pd.DataFrame:
+    if not measures.knows(scores.rounds, *columns):
+        raise NotMeasured(f"no column {' or '.join(columns)}")
+    return measures.where_known(scores.rounds, *columns)
+
+
+def _share(held: pd.Series) -> str:
+    return f"in {int(held.sum())} of {len(held)} runs"
