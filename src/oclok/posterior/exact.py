@@ -51,7 +51,7 @@ class ExactPosterior(Posterior):
         >>> posterior.update([[0.0], [1.0]], [0.0, 1.0])
         >>> mean, std = posterior.predict([[0.5]])
         >>> mean.round(3), std.round(3)
-        (array([0.546]), array([0.186]))
+        (array([0.546]), array([0.191]))
     """
 
     def __init__(self, kernel: Kernel, noise_std: float) -> None:
