@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export MPLBACKEND := Agg
 
-.PHONY: demo test lint types check bench docs clean
+.PHONY: demo test lint types check bench clean
 
 demo: .venv/ready
 	$(BIN)/oclok run crowdsourcing --output demo
@@ -20,6 +20,14 @@ types: .venv/ready
 check: .venv/ready
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal
 
+bench: .venv-bench/ready
+	.venv-bench/bin/python -m benchmarks
+
+.venv-bench/ready: pyproject.toml constraints-bench.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-bench.txt -e '.[bench]'
+	touch $@
+
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oclok needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
@@ -27,4 +35,4 @@ check: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv demo results build
+	rm -rf .venv .venv-bench demo results build

@@ -107,7 +107,9 @@ def test_the_exact_prediction_is_within_the_bounds(
     learn((ours, exact), X[:155], rng)
     learn((ours, exact), X[155:], rng)
     x = rng.uniform(-reach, 1 + reach, (40, 2))
-    assert ours.rank < N
+    if ours.rank == N:  # simply exact, as the tolerance is near rounding error
+        assert_close(ours, exact, x, 1e-8)
+        return
     assert_bounded(ours.predict_bounded(x), exact, x)
     assert_bounded(ours.refine(x), exact, x)
 
@@ -251,13 +253,21 @@ def test_rough_kernels_and_tiny_noise_are_exact(kernel: Any, noise_std: float) -
     assert ours.information_gain == pytest.approx(exact.information_gain, rel=1e-10)
 
 
+def test_a_rough_kernel_is_exact_for_many_observations_at_once() -> None:
+    rng = np.random.default_rng(0)
+    ours, exact = both(Matern(1.0, nu=1.5))
+    learn((ours, exact), rng.random((2_100, 2)), rng)
+    assert_close(ours, exact, rng.random((50, 2)), 1e-8)
+    assert ours.rank == 2_100
+
+
 def test_it_is_exact_again_where_the_dictionary_becomes_too_large() -> None:
     rng = np.random.default_rng(0)
     ours, exact = both(RBF(0.1))
-    learn((ours, exact), 0.01 * rng.random((200, 3)), rng)
+    learn((ours, exact), 0.01 * rng.random((160, 3)), rng)
     assert ours.rank < 50
-    learn((ours, exact), rng.random((400, 3)), rng)
-    assert ours.rank == 600
+    learn((ours, exact), rng.random((800, 3)), rng)
+    assert ours.rank == 960
     learn((ours, exact), rng.random((50, 3)), rng)
     assert_close(ours, exact, rng.random((50, 3)), 1e-8)
 
@@ -289,7 +299,7 @@ def test_every_context_of_a_large_update_is_represented(period: int) -> None:
     ours, _ = both(RBF(1.0))
     X = interleaved(rng, 2_048 * period, period)
     learn((ours,), X, rng)
-    assert ours.predict_bounded(X[:200]).mean_error.max() < 0.1  # type: ignore[union-attr]
+    assert ours.predict_bounded(X[:200]).mean_error.max() < 0.1
     np.testing.assert_allclose(ours.predict(X[:200])[0], f(X[:200]), atol=0.1)
 
 
@@ -299,7 +309,7 @@ def test_every_context_of_a_large_update_to_a_dictionary_is_represented() -> Non
     learn((ours,), rng.random((300, 2)), rng)
     X = np.vstack([5 + rng.random((500, 2)), rng.random((2_100, 2)) - 5])
     learn((ours,), X, rng)
-    assert ours.predict_bounded(X[:200]).mean_error.max() < 0.1  # type: ignore[union-attr]
+    assert ours.predict_bounded(X[:200]).mean_error.max() < 0.1
     np.testing.assert_allclose(ours.predict(X[:200])[0], f(X[:200]), atol=0.1)
 
 
@@ -365,7 +375,7 @@ def test_expecting_contexts_changes_no_answer(before: bool) -> None:
     learn((ours, exact), rng.random((5, 2)), rng)
     assert ours.rank == rank if before else ours.rank > rank
     assert_close(ours, exact, wide, 1e-5)
-    assert ours.predict_bounded(wide).mean_error.max() < 1e-2  # type: ignore[union-attr]
+    assert ours.predict_bounded(wide).mean_error.max() < 1e-2
 
 
 def test_expected_contexts_of_another_dimension_are_refused() -> None:
@@ -478,12 +488,14 @@ def test_joint_covariance_and_samples_agree_with_the_exact_posterior() -> None:
     learn((ours, exact), rng.random((400, 2)), rng)
     near, far = rng.random((4, 2)), rng.uniform(2, 3, (4, 2))
     for x in (near, far, np.vstack([near, far])):
-        np.testing.assert_allclose(ours.covariance(x), exact.covariance(x), atol=1e-6)
+        np.testing.assert_allclose(ours.covariance(x), exact.covariance(x), atol=2e-5)
         samples = np.array([ours.sample(x, rng) for _ in range(4_000)])
         mean, std = exact.predict(x)
         assert (np.abs(samples.mean(axis=0) - mean) < 5 * std / np.sqrt(4_000)).all()
-        np.testing.assert_allclose(np.cov(samples.T) / np.outer(std, std),
-                                   exact.covariance(x) / np.outer(std, std), atol=0.12)  # fmt: skip
+        scale = np.outer(std, std)
+        np.testing.assert_allclose(
+            np.cov(samples.T) / scale, exact.covariance(x) / scale, atol=0.12
+        )
 
 
 def test_another_kernel_has_learned_the_same() -> None:

@@ -36,9 +36,7 @@ def dense(
 @pytest.mark.parametrize("kernel", KERNELS)
 @settings(max_examples=15, deadline=None)
 @given(N=st.integers(1, 40), rank=st.integers(1, 8), seed=st.integers(0, 999))
-def test_moments_are_those_of_the_dense_formulas(
-    kernel: Any, N: int, rank: int, seed: int
-) -> None:
+def test_moments_are_those_of_the_dense_formulas(kernel: Any, N: int, rank: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     U, X, x = rng.random((rank, 2)), rng.random((N, 2)), 2 * rng.random((6, 2)) - 0.5
     y, weights = rng.standard_normal(N), rng.uniform(0.3, 3.0, N)

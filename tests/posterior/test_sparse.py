@@ -25,13 +25,17 @@ def data(N: int, D: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def titsias(posterior: SparsePosterior, X: Any, y: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and covariance by equation 6 of Titsias (2009), inverting plainly."""
+    """Return mean and covariance of the dense GP whose covariance is Q = K_xu K_uu⁻¹ K_ux.
+
+    Titsias (2009), equation 6, says the same by an inverse of K_uu + σ⁻²K_ux K_xu, whose
+    condition is the square of that of K_uu.
+    """
     kernel, noise, U = posterior.kernel, posterior.noise_std**2, posterior.inducing
-    Kuu, Kux, k = kernel(U), kernel(U, X), kernel(U, x)
-    inner = Kuu + Kux @ Kux.T / noise
-    mean = k.T @ np.linalg.solve(inner, Kux @ y) / noise
-    covariance = kernel(x) - k.T @ np.linalg.solve(Kuu, k) + k.T @ np.linalg.solve(inner, k)
-    return mean, covariance
+    Kux, k = kernel(U, X), kernel(U, x)
+    solved = np.linalg.solve(kernel(U), k)
+    Q = Kux.T @ np.linalg.solve(kernel(U), Kux) + noise * np.eye(len(X))
+    q = Kux.T @ solved
+    return q.T @ np.linalg.solve(Q, y), kernel(x) - q.T @ np.linalg.solve(Q, q)
 
 
 @pytest.mark.parametrize("choose", CHOICES)

@@ -7,7 +7,16 @@ import pytest
 
 from oclok.errors import InputError, OutcomeError
 from oclok.oracles import TopK
-from oclok.problems import Channels, Codependency, Crowdsourcing, Movies, Problem, Round
+from oclok.problems import (
+    Channels,
+    Codependency,
+    Crowdsourcing,
+    Drift,
+    Groups,
+    Movies,
+    Problem,
+    Round,
+)
 from oclok.problems.base import Count, bernoulli, gaussian
 
 PROBLEMS = {
@@ -16,6 +25,8 @@ PROBLEMS = {
     "movies, exact": lambda **how: Movies(oracle="exact", **how),
     "movies, tim+": lambda **how: Movies(oracle="tim+", **how),
     "channels": lambda **how: Channels(**how),
+    "drift": lambda **how: Drift(points=300, change_after=3, **how),
+    "groups": lambda **how: Groups(points=300, **how),
 }
 
 

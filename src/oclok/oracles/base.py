@@ -26,7 +26,8 @@ class Oracle(Persistent, ABC):
         beta: … with at least this probability; 1 for deterministic solvers.
         size: number of base arms that the oracle describes; None if it takes any number.
         lipschitz: B with |u(f) - u(f')| ≤ B Σ|f_i - f'_i|; None where it is not known.
-        is_sequential: a super arm can be built step by step, by `choose_next`.
+        is_sequential: a super arm can be built step by step, by `choose_next`; if so,
+        steps_keep_alpha: whether what the steps end at is as good as `alpha` says.
     """
 
     alpha: float = 1.0
@@ -34,6 +35,7 @@ class Oracle(Persistent, ABC):
     size: int | None = None
     lipschitz: float | None = 1.0
     is_sequential: bool = False
+    steps_keep_alpha: bool = True
 
     def __call__(self, index: ArrayLike) -> IntArray:
         """Return the positions, ascending, of the super arm chosen for `index` of shape (M,)."""
@@ -59,7 +61,7 @@ class Oracle(Persistent, ABC):
         """Return the base arms to add to those `chosen` so far; none when that is a super arm.
 
         The index may change between steps, as it does when the arms taken so far tell something
-        of the others. With an index that stays, the steps end at a super arm as good as α says.
+        of the others.
         """
         raise NotImplementedError(f"{type(self).__name__} does not choose step by step")
 

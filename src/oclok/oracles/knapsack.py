@@ -60,6 +60,7 @@ class Knapsack(SumOracle):
     """
 
     is_sequential = True
+    steps_keep_alpha = False
 
     def __init__(self, costs: ArrayLike, budget: float) -> None:
         self.costs = as_vector(costs, "costs").copy()
@@ -78,7 +79,7 @@ class Knapsack(SumOracle):
         return chosen is not None and bool(self._units[chosen].sum() <= CAPACITY)
 
     def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
-        """Return the base arm of largest index per cost that still fits (no guarantee: α = 0)."""
+        """Return the base arm of largest index per cost that still fits."""
         fits = self._units <= CAPACITY - self._units[chosen].sum()
         allowed = (index > 0) & fits
         allowed[chosen] = False

@@ -10,12 +10,14 @@ from oclok.policies.cucb import CUCB
 from oclok.policies.gp import Discount, GPPolicy, Window
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.random import Random
+from oclok.policies.tcgp_ucb import TCGPUCB
 from oclok.policies.thompson import ThompsonSampling
 
 __all__ = [
     "ACCUCB",
     "CCMAB",
     "CUCB",
+    "TCGPUCB",
     "BayesUCB",
     "Belief",
     "Discount",

@@ -33,7 +33,7 @@ class Calibration:
         spread_interval: 99% confidence interval of the spread.
         coverage: share of outcomes inside the central interval of each nominal level.
         verdict: "overconfident", "underconfident" or "neither".
-        p_value: how likely a calibrated model is to show a spread as far from 1 as this.
+        p_value: how likely a calibrated model is to show residuals as odd as these.
     """
 
     count: int
@@ -56,24 +56,35 @@ class Calibration:
         )
 
 
-def judge(residuals: FloatArray, levels: tuple[float, ...] = (0.5, 0.8, 0.95)) -> Calibration:
-    """Return the calibration shown by standardised residuals, shape (N,).
+def judge(
+    residuals: FloatArray, shares: FloatArray, levels: tuple[float, ...] = (0.5, 0.8, 0.95)
+) -> Calibration:
+    """Return the calibration shown by standardised residuals.
 
-    Σz² of N independent standard normal numbers is χ² with N degrees of freedom, which gives the
-    interval of the spread and the p-value of the verdict.
+    Two tests, each at half the false alarms: all residuals alike, which sees wrong noise, and
+    weighted by how much of f was in what was foreseen, which sees a wrong kernel. Under the model
+    Σz² is χ² with N degrees of freedom, and Σwz² nearly a multiple of one (Satterthwaite).
+
+    Args:
+        residuals: z, shape (N,).
+        shares: w, share of f in the variance foreseen for each; shape (N,).
+        levels: nominal levels of `coverage`.
     """
     n = len(residuals)
     if n == 0:
         nothing = dict.fromkeys(levels, math.nan)
         return Calibration(0, math.nan, math.nan, (0.0, math.inf), nothing, "neither", 1.0)
-    total = float(residuals @ residuals)
-    p_value = min(1.0, 2 * min(chdtr(n, total), chdtrc(n, total)))
+    squares = residuals**2
+    total = float(squares.sum())
+    tests = [_excess(squares, np.ones(n)), _excess(squares, shares)]
+    p_value, excess = min(tests)
+    p_value = min(1.0, 2 * p_value)
+    verdict: Literal["overconfident", "underconfident", "neither"] = "neither"
+    if p_value < FALSE_ALARM:
+        verdict = "overconfident" if excess > 0 else "underconfident"
     tail = FALSE_ALARM / 2
     low, high = (math.sqrt(total / chdtri(n, q)) for q in (tail, 1 - tail))
     reached = erf(np.abs(residuals) / math.sqrt(2))
-    verdict: Literal["overconfident", "underconfident", "neither"] = "neither"
-    if p_value < FALSE_ALARM:
-        verdict = "overconfident" if total > n else "underconfident"
     return Calibration(
         count=n,
         mean=float(residuals.mean()),
@@ -81,5 +92,16 @@ def judge(residuals: FloatArray, levels: tuple[float, ...] = (0.5, 0.8, 0.95)) -
         spread_interval=(low, high),
         coverage={level: float((reached <= level).mean()) for level in levels},
         verdict=verdict,
-        p_value=float(p_value),
+        p_value=p_value,
     )
+
+
+def _excess(squares: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Return a two-sided p-value of Σwz², and how far it is above what is expected."""
+    sum_1, sum_2 = float(weights.sum()), float(weights @ weights)
+    if sum_2 == 0:
+        return 1.0, 0.0
+    freedom = sum_1**2 / sum_2
+    statistic = float(weights @ squares) * sum_1 / sum_2
+    p_value = 2 * min(chdtr(freedom, statistic), chdtrc(freedom, statistic))
+    return min(1.0, float(p_value)), statistic - freedom

@@ -18,10 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
 
 from oclok.persistence import Persistent
-from oclok.posterior.linalg import add_to_diagonal
+from oclok.posterior.linalg import add_to_diagonal, factor
 from oclok.theory import regret_bound
 from oclok.typing import FloatArray
 from oclok.validation import as_positive
@@ -81,7 +80,7 @@ class Ledger(Persistent):
             self.largest_eigenvalue = max(self.largest_eigenvalue, eigenvalue)
         scaled = covariance / self.noise_std**2
         add_to_diagonal(scaled, 1.0)
-        self.information_gain += float(np.log(dpotrf(scaled, lower=1)[0].diagonal()).sum())
+        self.information_gain += float(np.log(factor(scaled, 1.0).diagonal()).sum())
 
     def certificate(self, lipschitz: float, delta: float) -> Certificate:
         """Return the bounds for a reward with Lipschitz constant B = `lipschitz`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oclok.decision import Decision
-from oclok.errors import InputError
+from oclok.errors import InputError, OclokError
 from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
@@ -83,14 +83,15 @@ class GPPolicy(Policy):
         Outcomes are judged as they arrive, each against the posterior just before it, in
         `update` and in calls of `observe` with at most 1,000 of them; since the last refit.
         """
-        return judge(self._residuals.array, levels)
+        rows = self._residuals.array.reshape(-1, 2)
+        return judge(rows[:, 0], rows[:, 1], levels)
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
-        residuals = np.empty(0)
+        judged = np.empty((0, 2))
         if len(outcomes) <= JUDGED_AT_ONCE:
-            residuals = self.posterior.innovations(contexts, outcomes)
+            judged = np.column_stack(self.posterior.innovations(contexts, outcomes))
         self.posterior.update(contexts, outcomes)
-        self._residuals.extend(residuals)
+        self._residuals.extend(judged)
         if self.refit_every and self.round - self._refitted_at >= self.refit_every:
             self._refit()
 
@@ -101,7 +102,19 @@ class GPPolicy(Policy):
         if len(self.posterior) < LEAST_TO_REFIT:
             return
         self._refitted_at = self.round
-        fit = fit_kernel(
+        try:
+            fit = self._fit()
+            if fit.improved:
+                self.posterior = self.posterior.with_kernel(fit.kernel, fit.noise_std)
+                self._residuals = Rows()
+        except OclokError as reason:
+            kernel, noise_std = self.posterior.kernel, self.posterior.noise_std
+            nan = float("nan")
+            fit = KernelFit(kernel, noise_std, nan, nan, False, len(self.posterior), str(reason))
+        self.refits.append(fit)
+
+    def _fit(self) -> KernelFit:
+        return fit_kernel(
             self.posterior.kernel,
             self.posterior.contexts,
             self.posterior.outcomes,
@@ -110,10 +123,6 @@ class GPPolicy(Policy):
             most=MOST_TO_REFIT,
             seed=self.round,
         )
-        if fit.improved:
-            self.posterior = self.posterior.with_kernel(fit.kernel, fit.noise_std)
-            self._residuals = Rows()
-        self.refits.append(fit)
 
 
 def _posterior(

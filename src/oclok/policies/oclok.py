@@ -76,7 +76,7 @@ class OClokUCB(GPPolicy):
         super().__init__(
             kernel, noise_std, oracle, posterior=posterior, refit_every=refit_every, forget=forget
         )
-        if condition_on_chosen not in (True, False, "guaranteed"):
+        if not isinstance(condition_on_chosen, bool) and str(condition_on_chosen) != "guaranteed":
             raise InputError(
                 'condition_on_chosen must be True, False or "guaranteed"; '
                 f"got {condition_on_chosen!r}"
@@ -145,8 +145,9 @@ class OClokUCB(GPPolicy):
             index_when_taken[new] = index[new]
             chosen = np.append(chosen, new)
             conditioned.condition(new)
-        belief = Belief(index_when_taken, belief.mean, belief.std, belief.error)
-        return np.sort(chosen), belief, isinstance(belief.error, float) and belief.error == 0.0
+        error = belief.error if oracle.steps_keep_alpha else math.inf
+        belief = Belief(index_when_taken, belief.mean, belief.std, error)
+        return np.sort(chosen), belief, isinstance(error, float) and error == 0.0
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
         super()._decided(decision, contexts, belief)
@@ -200,11 +201,9 @@ def _allowance(decision: Decision, error: FloatArray | float | None) -> float:
 
     Half of the regret bound is √β σ of the chosen arms, off by at most their errors. The other
     half rests on the oracle's being given the exact indices; where it was not, and another super
-    arm could have been chosen, that one's indices may be off by as much as any.
+    arm could have been chosen, the best one's indices may be off by all errors together.
     """
     if not isinstance(error, np.ndarray):
         return 0.0 if error == 0 else math.inf
-    allowance = float(error[decision.super_arm].sum())
-    if not decision.is_exact:
-        allowance += len(decision) * float(error.max())
-    return allowance
+    chosen = float(error[decision.super_arm].sum())
+    return chosen if decision.is_exact else chosen + float(error.sum())

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpstrf
+from scipy.linalg.lapack import dpstrf
 
 from oclok.persistence import Persistent
-from oclok.posterior.linalg import add_to_diagonal
+from oclok.posterior.linalg import add_to_diagonal, factor
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_contexts, as_noise_std, as_outcomes, check_kernel
 
@@ -62,18 +62,23 @@ class Posterior(Persistent, ABC):
         """Return a prediction closer to exact than `predict_bounded` has; None if there is none."""
         return self._refine(as_contexts(contexts, self.dimension))
 
-    def innovations(self, contexts: ArrayLike, outcomes: ArrayLike) -> FloatArray:
-        """Return how surprising `outcomes` (N,) at `contexts` (N, D) are: standard normal.
+    def innovations(
+        self, contexts: ArrayLike, outcomes: ArrayLike
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return how surprising `outcomes` (N,) at `contexts` (N, D) are; ask before the update.
 
-        C⁻¹(r - mean), where CCᵀ = covariance + σ²I: independent standard normal numbers if
-        kernel and noise are right. Ask before the outcomes are learned.
+        Returns:
+            C⁻¹(r - mean), where CCᵀ = covariance + σ²I: independent standard normal numbers if
+            kernel and noise are right, shape (N,); and 1 - σ²/C_nn², the share of f, and not of
+            the noise, in the variance that was foreseen for each; shape (N,).
         """
         X = as_contexts(contexts, self.dimension)
         residual = as_outcomes(outcomes, len(X)) - self._predict_known(X)
         S = self._covariance(X)
         add_to_diagonal(S, self.noise_std**2)
-        whitened: FloatArray = dtrsm(1.0, dpotrf(S, lower=1)[0], residual[:, None], lower=1)
-        return whitened[:, 0]
+        C = factor(S, self.noise_std**2)
+        whitened: FloatArray = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
+        return whitened, np.maximum(1 - (self.noise_std / C.diagonal()) ** 2, 0.0)
 
     def sample(self, contexts: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""

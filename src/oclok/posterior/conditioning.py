@@ -15,10 +15,9 @@ import math
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
 
 from oclok.posterior.base import Posterior
-from oclok.posterior.linalg import add_to_diagonal, std_of
+from oclok.posterior.linalg import add_to_diagonal, factor, std_of
 from oclok.typing import FloatArray, IntArray
 
 
@@ -56,7 +55,7 @@ class Conditioned:
         rows = self._covariance[positions]
         S = rows[:, positions]
         add_to_diagonal(S, self.noise_std**2)
-        L = dpotrf(S, lower=1, clean=1)[0]
+        L = factor(S, self.noise_std**2)
         W = dtrsm(1.0, L, rows, lower=1)
         self._covariance = self._covariance - W.T @ W
         self.information += float(np.log(L.diagonal()).sum())

@@ -2,14 +2,7 @@
 
 Smooth kernels have a small numerical rank: given some hundred well-chosen contexts U, every
 other context has next to no variance left. The posterior is then Bayesian linear regression on
-their features (`features.py`). docs/dictionary.md derives the bounds below.
-
-    E         K - ΦᵀΦ, what the dictionary leaves of the prior covariance of all contexts so far
-    τ         tr E = Σ ρ(x_n), kept as it grows           ρ      ρ(x) of the context asked for
-    a         (ΦᵀΦ + σ²I)⁻¹y, |a| ≤ s/σ²                  v, σ²  variance given; noise variance
-
-    exact variance  ≤  v + 2√(vτρ)/σ + τv/σ²  =: v⁺       exact variance  ≥  v - 2√(v⁺τρ)/σ
-    |mean - exact|  ≤  |a| (√(τρ) + τ√v⁺/σ)
+their features (`features.py`), with a bound on its error (`bounds.py`).
 
 Three phases: exact as long as there is little data; then a dictionary, chosen by one pivoted
 Cholesky over all contexts seen so far, chosen or not; or exact for ever, where the kernel is
@@ -19,15 +12,16 @@ the bound of the first does not settle a decision.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oclok.posterior.base import Bounded, Posterior
-from oclok.posterior.exact import CHUNK, ExactPosterior
+from oclok.posterior.bounds import Features, bounded, moments
+from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.features import FeatureModel
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.linalg import add_to_diagonal, std_of
+from oclok.posterior.linalg import add_to_diagonal
 from oclok.posterior.observations import Rows, find_rows
 from oclok.posterior.pivoted import pivoted_cholesky
 from oclok.posterior.threads import blas_threads
@@ -42,7 +36,7 @@ START, RETRY = 150, 1.5
 #: A dictionary is worth its while up to this share of N (a round costs 2r²M against N²M).
 WORTHWHILE = 0.8
 #: Pivots are taken until this share of the tolerance, so that few contexts exceed it later.
-MARGIN = 0.25
+MARGIN = 0.1
 #: The error follows tolerance / σ²; a larger tolerance than this share of σ² is not used.
 NOISE_SHARE = 1e-6
 #: Conditional variances below this share of the prior's are rounding error.
@@ -55,8 +49,12 @@ FINER = 10.0
 AFFORDABLE = 50_000
 #: Contexts that are remembered as candidates for a dictionary.
 REMEMBERED = 2_048
-#: Allowance for rounding in the bounds, as a share of the prior standard deviation.
-SLACK = 1e-9
+#: Contexts above the tolerance wait until they are this share of the dictionary, so that it
+#: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
+NOVEL_SHARE, URGENT = 1 / 16, 100.0
+#: Growths that may cost more than the dictionary saves, with this many arms in a round, before
+#: it is given up. Contexts that drift for ever need new dictionary entries for ever.
+GROWTHS, TYPICAL_ARMS = 10, 100
 
 
 class DictionaryPosterior(Posterior):
@@ -85,7 +83,8 @@ class DictionaryPosterior(Posterior):
         self._prior = Covariance(kernel)
         self._belief: ExactPosterior | FeatureModel = ExactPosterior(kernel, noise_std)
         self._finer: FeatureModel | None = None
-        self._finer_size = 0
+        self._finer_size = self._finer_made_at = 0
+        self._saved = 0.0
         self._X = Rows()
         self._y = Rows()
         self._weights = Rows()
@@ -94,6 +93,7 @@ class DictionaryPosterior(Posterior):
         self._next_try = float(START)
         self._chosen: Features | None = None
         self._asked: Features | None = None
+        self._joint: tuple[Features, FloatArray] | None = None
 
     def __len__(self) -> int:
         return len(self._y)
@@ -101,7 +101,9 @@ class DictionaryPosterior(Posterior):
     @property
     def dimension(self) -> int | None:
         """D, or None as long as nothing tells."""
-        return self._X.array.shape[1] if len(self) else self._prior.dimension
+        if len(self):
+            return int(self._X.array.shape[1])
+        return self._prior.dimension if self._remembered is None else self._remembered.shape[1]
 
     @property
     def contexts(self) -> FloatArray:
@@ -138,15 +140,17 @@ class DictionaryPosterior(Posterior):
         X = as_contexts(contexts, self.dimension)
         if isinstance(self._belief, ExactPosterior):
             self._belief.expect(X, chosen)
-        elif chosen is not None and self._asked is not None and len(self._asked.X) == len(X):
-            self._chosen = self._features(self._belief, X).at(X[chosen], chosen)
-        X = _sample([X])
-        if isinstance(self._belief, FeatureModel):
-            X = X[self._features(self._belief, X).residual > self.tolerance]
-            if len(X):
-                self._novel = _latest(self._novel, X)
-        if len(X):
-            self._remembered = _latest(self._remembered, X)
+            self._remembered = _latest(self._remembered, _sample([X]))
+            return
+        if len(X) > REMEMBERED:
+            X, chosen = _sample([X]), None
+        f = self._features(self._belief, X)
+        if chosen is not None:
+            self._chosen = f.at(X[chosen], chosen)
+        novel = X[f.residual > self.tolerance]
+        if len(novel):
+            self._novel = _latest(self._novel, novel)
+            self._remembered = _latest(self._remembered, novel)
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean, std, _, _ = self._predict_bounded(X)
@@ -155,8 +159,8 @@ class DictionaryPosterior(Posterior):
     def _predict_bounded(self, X: FloatArray) -> Bounded:
         if isinstance(self._belief, ExactPosterior):
             return self._belief._predict_bounded(X)
-        mean, variance, residual, self._asked = _moments(self._belief, X)
-        return _bounded(self._belief, mean, variance, residual)
+        mean, variance, residual, self._asked = moments(self._belief, X)
+        return bounded(self._belief, mean, variance, residual)
 
     def _predict_known(self, X: FloatArray) -> FloatArray:
         if isinstance(self._belief, ExactPosterior):
@@ -167,8 +171,8 @@ class DictionaryPosterior(Posterior):
         if isinstance(self._belief, ExactPosterior) or len(self) > AFFORDABLE:
             return None
         finer = self._finer_model(self._belief)
-        mean, variance, residual, _ = _moments(finer, X)
-        return _bounded(finer, mean, variance, residual)
+        mean, variance, residual, _ = moments(finer, X)
+        return bounded(finer, mean, variance, residual)
 
     def _sample(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Sample the weights of the features: no covariance of the arms is needed."""
@@ -184,6 +188,8 @@ class DictionaryPosterior(Posterior):
         if isinstance(self._belief, ExactPosterior):
             return self._belief._covariance(X)
         f = self._features(self._belief, X)
+        if self._joint is not None and self._joint[0] is f:
+            return self._joint[1].copy()
         covariance: FloatArray = f.whitened.T @ f.whitened
         covariance *= self.noise_std**2
         if f.residual.max() > self.tolerance:
@@ -191,6 +197,7 @@ class DictionaryPosterior(Posterior):
             covariance -= f.phi.T @ f.phi
         else:
             add_to_diagonal(covariance, f.residual)
+        self._joint = (f, covariance.copy())
         return covariance
 
     def _update(self, X: FloatArray, y: FloatArray) -> None:
@@ -205,7 +212,7 @@ class DictionaryPosterior(Posterior):
         self._X.extend(X)
         self._y.extend(y)
         self._weights.extend(weights)
-        self._chosen = self._asked = None
+        self._chosen = self._asked = self._joint = None
 
     def _update_exact(
         self, exact: ExactPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
@@ -225,36 +232,76 @@ class DictionaryPosterior(Posterior):
         self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
     ) -> None:
         f = self._features(model, X)
-        novel = X[f.residual > self.tolerance]
-        if len(novel) == 0 and self._novel is None:
+        is_novel = f.residual > self.tolerance
+        novel = self._novel
+        if is_novel.any():
+            novel = _latest(novel, X[is_novel])
+        waiting = 0 if novel is None else len(novel)
+        urgent = f.residual.max() > URGENT * self.tolerance
+        if not urgent and waiting <= max(8, NOVEL_SHARE * model.rank):
             model.absorb_features(f.phi, f.residual, y, weights)
-            return
-        U, R = model.grown(_latest(self._novel, novel), MARGIN * self.tolerance)
-        count = len(self) + len(y)
-        if len(U) <= WORTHWHILE * count:
-            grown = FeatureModel(model.covariance, self.noise_std, U, R)
-            self._belief = self._taught(grown, X, y, weights)
+            saved = float(len(self)) ** 2 - 2.0 * model.rank**2
+            self._saved += max(saved, 0.0) * TYPICAL_ARMS
+            self._novel = novel
         else:
-            exact = ExactPosterior(self.kernel, self.noise_std)
-            if len(self):
-                exact._update_weighted(self._X.array, self._y.array, self._weights.array)
-            exact._update_weighted(X, y, weights)
-            self._belief, self._next_try = exact, RETRY * count
-        self._novel = None
+            self._grow(model, novel, X, y, weights)
+            self._novel = self._finer = None
+
+    def _grow(
+        self,
+        model: FeatureModel,
+        novel: FloatArray | None,
+        X: FloatArray,
+        y: FloatArray,
+        weights: FloatArray,
+    ) -> None:
+        """Learn with a dictionary that covers `novel` and X, or exactly if that is cheaper."""
+        count = len(self) + len(y)
+        fresh = FeatureModel(model.covariance, self.noise_std, model.U, model.R)
+        grown = self._covering(fresh, [novel, X], int(WORTHWHILE * count))
+        cost = 0.0 if grown is None else 2.0 * count * grown.rank**2
+        self._saved -= cost
+        if grown is not None and self._saved >= -GROWTHS * cost:
+            self._belief = self._taught(grown, X, y, weights)
+            return
+        exact = ExactPosterior(self.kernel, self.noise_std)
+        if len(self):
+            exact._update_weighted(self._X.array, self._y.array, self._weights.array)
+        exact._update_weighted(X, y, weights)
+        self._belief, self._next_try, self._saved = exact, 2.0 * count, 0.0
 
     def _dictionary_for(self, X: FloatArray) -> FeatureModel | None:
         """Return a model with a dictionary for all contexts so far and X; None if too large."""
-        largest = WORTHWHILE * (len(self) + len(X))
+        largest = int(WORTHWHILE * (len(self) + len(X)))
         candidates = _sample([self._X.array, X, self._remembered])
         prior = float(self._prior.diagonal(candidates).max())
-        if MARGIN * self._finer_tolerance < ROUNDING * prior:
+        if MARGIN * self.tolerance < ROUNDING * prior:
             return None
         pivots, F, left = pivoted_cholesky(
-            self._prior, candidates, int(largest), MARGIN * self.tolerance, give_up=True
+            self._prior, candidates, largest, MARGIN * self.tolerance, give_up=True
         )
-        if left > MARGIN * self.tolerance:
+        if left > MARGIN * self.tolerance or len(pivots) >= WORTHWHILE * len(candidates):
             return None
-        return FeatureModel(self._prior, self.noise_std, candidates[pivots], F[:, pivots].T)
+        model = FeatureModel(self._prior, self.noise_std, candidates[pivots], F[:, pivots].T)
+        return self._covering(model, [self._X.array, X], largest)
+
+    def _covering(
+        self, model: FeatureModel, parts: list[FloatArray | None], largest: int
+    ) -> FeatureModel | None:
+        """Return `model`, its dictionary grown until no context of `parts` is above the tolerance.
+
+        None if that takes more than `largest` contexts. What `model` has learned is lost.
+        """
+        for rows in parts:
+            for start in range(0, 0 if rows is None else len(rows), REMEMBERED):
+                part = np.asarray(rows)[start : start + REMEMBERED]
+                missed = part[model.features(part)[1] > self.tolerance]
+                if len(missed):
+                    U, R = model.grown(missed, MARGIN * self.tolerance)
+                    if len(U) > largest:
+                        return None
+                    model = FeatureModel(model.covariance, self.noise_std, U, R)
+        return model
 
     def _taught(
         self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
@@ -267,97 +314,41 @@ class DictionaryPosterior(Posterior):
     def _finer_model(self, model: FeatureModel) -> FeatureModel:
         """Return a model with a finer dictionary that knows all outcomes so far."""
         finer, known = self._finer, self._finer_size
-        if finer is None or len(self) > 2 * known:
+        if finer is None or len(self) > 2 * self._finer_made_at:
             candidates = _sample([self._X.array, self._remembered])
-            U, R = model.grown(candidates, MARGIN * self._finer_tolerance)
+            U, R = model.grown(candidates, MARGIN * self._finer_tolerance(model))
             finer, known = FeatureModel(model.covariance, self.noise_std, U, R), 0
+            self._finer_made_at = len(self)
         new = slice(known, len(self))
         finer.absorb(self._X.array[new], self._y.array[new], self._weights.array[new])
         self._finer, self._finer_size = finer, len(self)
         return finer
 
-    @property
-    def _finer_tolerance(self) -> float:
-        return self.tolerance * FINER / max(len(self), 1_000)
+    def _finer_tolerance(self, model: FeatureModel) -> float:
+        share = FINER / max(len(self), 1_000)
+        return max(share * self.tolerance, ROUNDING / MARGIN * model.prior)
 
     def _features(self, model: FeatureModel, X: FloatArray) -> Features:
         """Return the features of X, from what was asked last where X is part of that."""
         for known in (self._chosen, self._asked):
-            if known is not None:
-                if np.array_equal(known.X, X):
-                    return known
-                positions = find_rows(known.X, X)
-                if positions is not None:
-                    return known.at(X, positions)
+            if known is not None and np.array_equal(known.X, X):
+                return known
+        for known in (self._chosen, self._asked):
+            positions = None if known is None else find_rows(known.X, X)
+            if known is not None and positions is not None:
+                return known.at(X, positions)
         with blas_threads(2.0 * model.rank**2 * len(X)):
             phi, residual = model.features(X)
             return Features(X, phi, model.whiten(phi), residual)
 
     def _state(self) -> dict[str, Any]:
         """Return the state, and drop what `predict` left behind, as `ExactPosterior` does."""
-        self._asked = None
+        self._asked = self._joint = None
         return dict(self.__dict__)
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._chosen = None if self._chosen is None else Features(*self._chosen)
-
-
-class Features(NamedTuple):
-    """Contexts X (M, D) with φ and B⁻¹φ, each (r, M), and ρ (M,)."""
-
-    X: FloatArray
-    phi: FloatArray
-    whitened: FloatArray
-    residual: FloatArray
-
-    def at(self, X: FloatArray, positions: IntArray) -> Features:
-        """Return the features of contexts X that stand at `positions` here."""
-        return Features(
-            _frozen(X),
-            self.phi[:, positions],
-            self.whitened[:, positions],
-            self.residual[positions],
-        )
-
-
-def _moments(
-    model: FeatureModel, X: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, Features | None]:
-    """Return mean and variance of f and ρ, each (M,), and features if they are not too many."""
-    mean, variance, residual = np.empty((3, len(X)))
-    step = max(CHUNK // model.rank, 64)
-    for start in range(0, len(X), step):
-        part = slice(start, start + step)
-        with blas_threads(2.0 * model.rank**2 * len(X[part])):
-            phi, residual[part] = model.features(X[part])
-            whitened = model.whiten(phi)
-            mean[part] = model.c @ whitened
-            np.einsum("rm,rm->m", whitened, whitened, out=variance[part])
-    variance *= model.noise_std**2
-    variance += residual
-    if len(X) > step:
-        return mean, variance, residual, None
-    return mean, variance, residual, Features(_frozen(X), phi, whitened, residual)
-
-
-def _bounded(
-    model: FeatureModel, mean: FloatArray, variance: FloatArray, residual: FloatArray
-) -> Bounded:
-    """Return the prediction with the bounds at the head of this file."""
-    sigma, tau = model.noise_std, model.trace
-    std = np.sqrt(variance)
-    root = np.sqrt(tau * residual)
-    largest = np.sqrt(variance + 2 / sigma * std * root + tau / sigma**2 * variance)
-    smallest = std_of(variance - 2 / sigma * largest * root)
-    slack = SLACK * float(np.sqrt(model.prior))
-    mean_error = model.weight_norm * (root + tau / sigma * largest) + slack
-    return Bounded(mean, std, mean_error, np.maximum(largest - std, std - smallest) + slack)
-
-
-def _frozen(X: FloatArray) -> FloatArray:
-    """Return X, or a copy that nobody else can write to."""
-    return X.copy() if X.flags.writeable else X
 
 
 def _latest(rows: FloatArray | None, new: FloatArray) -> FloatArray:

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.blas import dgemv, dtrsm
-from scipy.linalg.lapack import dpotrf
 
 from oclok.errors import NumericalError
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.cholesky import GrowingCholesky
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.linalg import add_to_diagonal, std_of
+from oclok.posterior.linalg import add_to_diagonal, factor, std_of
 from oclok.posterior.observations import Rows, find_rows
 from oclok.posterior.threads import blas_threads
 from oclok.typing import ArrayLike, FloatArray, IntArray
@@ -157,7 +156,7 @@ class ExactPosterior(Posterior):
             S -= V.T @ V
             residual -= self._mean(V)
         add_to_diagonal(S, np.maximum(noise, self._rounding(X)))
-        C = self._factor(S)
+        C = factor(S, self.noise_std**2)
         whitened = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
         if not np.isfinite(whitened).all():
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
@@ -190,23 +189,6 @@ class ExactPosterior(Posterior):
         with blas_threads(2.0 * V.size):
             mean: FloatArray = dgemv(1.0, V.T, self._z.array)
         return mean
-
-    def _factor(self, S: FloatArray) -> FloatArray:
-        """Return the Cholesky factor of S, which is σ²I plus a covariance.
-
-        Rounding in K - VᵀV can outweigh σ², as with contexts of size 1e6 in a `DotProduct`.
-        What is known of S, that no eigenvalue is below σ², then takes its place.
-        """
-        C, failed = dpotrf(S, lower=1, clean=1)
-        if failed:
-            if not np.isfinite(S).all():
-                raise NumericalError("covariances are not finite; are contexts too large?")
-            eigenvalues, Q = np.linalg.eigh(S)
-            root = Q * np.sqrt(np.maximum(eigenvalues, self.noise_std**2))
-            C = np.linalg.qr(root.T)[1].T
-            C = C * np.where(np.diag(C) < 0, -1.0, 1.0)
-        factor: FloatArray = C
-        return factor
 
     def with_kernel(self, kernel: Kernel, noise_std: float) -> ExactPosterior:
         """Return a posterior with another kernel and noise that has learned the same."""

@@ -134,6 +134,8 @@ class ForgettingPosterior(Posterior):
 
     def _refresh(self, X: FloatArray, y: FloatArray) -> None:
         """Learn anew, with today's weights, what is not forgotten, and y seen at X."""
+        if self.window is not None:
+            X, y = X[-self.window :], y[-self.window :]
         kept = self._kept(len(y))
         weights = np.ones(len(kept) + len(y))
         if self.discount is not None:
@@ -153,7 +155,7 @@ class ForgettingPosterior(Posterior):
         """Return the positions of outcomes to remember when `new` ones come."""
         first = 0
         if self.window is not None:
-            first = max(0, len(self) + min(new, self.window) - self.window)
+            first = max(0, len(self) + new - self.window)
         elif self.discount is not None:
             oldest = self._updates - math.log(LEAST) / math.log(self.discount)
             first = int(np.searchsorted(self._learned_at.array, oldest))

@@ -1,15 +1,34 @@
-"""Two lines of linear algebra that every posterior needs."""
+"""A few lines of linear algebra that every posterior needs."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
+from oclok.errors import NumericalError
 from oclok.typing import FloatArray
 
 
 def std_of(variance: FloatArray) -> FloatArray:
     """Return the square root of a variance whose rounding error may have made it negative."""
     return np.sqrt(np.maximum(variance, 0.0))
+
+
+def factor(S: FloatArray, least: float) -> FloatArray:
+    """Return the lower Cholesky factor of S, no eigenvalue of which is below `least`, on paper.
+
+    Rounding in S = K - VᵀV + σ²I can outweigh σ², as with contexts of size 1e6 in a `DotProduct`.
+    What is known of S then takes the place of what was computed.
+    """
+    C, failed = dpotrf(S, lower=1, clean=1)
+    if failed:
+        if not np.isfinite(S).all():
+            raise NumericalError("covariances are not finite; are contexts too large?")
+        eigenvalues, Q = np.linalg.eigh(S)
+        C = np.linalg.qr((Q * np.sqrt(np.maximum(eigenvalues, least))).T)[1].T
+        C = C * np.where(np.diag(C) < 0, -1.0, 1.0)
+    result: FloatArray = C
+    return result
 
 
 def add_to_diagonal(matrix: FloatArray, value: FloatArray | float) -> None:

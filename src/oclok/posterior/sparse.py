@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: A point is redundant when the others leave it less than this share of the prior variance and
 #: of the noise variance, but not less than rounding error of the prior variance.
-REDUNDANT, REDUNDANT_IN_NOISE, ROUNDING = 1e-10, 1e-6, 1e-13
+REDUNDANT, REDUNDANT_IN_NOISE, ROUNDING = 1e-9, 1e-6, 1e-13
 
 
 class SparsePosterior(Posterior):

@@ -6,6 +6,17 @@ from oclok.problems.base import Problem, Round
 from oclok.problems.channels import Channels
 from oclok.problems.codependency import Codependency
 from oclok.problems.crowdsourcing import Crowdsourcing
+from oclok.problems.drift import Drift
+from oclok.problems.groups import Groups
 from oclok.problems.movies import Movies
 
-__all__ = ["Channels", "Codependency", "Crowdsourcing", "Movies", "Problem", "Round"]
+__all__ = [
+    "Channels",
+    "Codependency",
+    "Crowdsourcing",
+    "Drift",
+    "Groups",
+    "Movies",
+    "Problem",
+    "Round",
+]

@@ -1,0 +1,130 @@
+"""How far a round is from the bare BLAS, LAPACK and kernel calls that it cannot do without.
+
+r, N, M, K    rank, observations, base arms, chosen base arms
+R, B, F       factors of the dictionary (see oclok.posterior.features)
+L, z          factor and whitened outcomes of the exact posterior
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+from scipy.linalg.blas import dgemv, dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf, dtpqrt
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits
+
+from benchmarks import workload
+from benchmarks.report import Result, Row, Target, say
+from benchmarks.timing import seconds
+
+M, K = 100, 5
+
+
+def run(quick: bool) -> Result:
+    rounds = 60 if quick else 250
+    tasks = workload.tasks(rounds + 300)
+    rows = [_dictionary(tasks, rounds, 100 if quick else 300), *_exact(tasks, rounds, quick)]
+    best = min(row["multiple"] for row in rows[1:])
+    worst = max(row["multiple"] for row in rows[1:])
+    targets = [
+        Target("dictionary round over its floor", 2.5, rows[0]["multiple"], at_most=True),
+        Target("exact round over its floor", 1.6, worst, at_most=True),
+    ]
+    notes = (
+        "Floor and round are measured in turn; medians. The floor of the exact posterior is a "
+        f"whole triangular solve, in either memory layout (multiples {best:.2f} and {worst:.2f}); "
+        "the quicker layout counts."
+    )
+    return Result("Floor: a round as a multiple of its bare calls", rows, targets, notes)
+
+
+def _dictionary(tasks: list[workload.Task], start: int, repeats: int) -> Row:
+    say("floor: dictionary")
+    policy = workload.dictionary()
+    workload.play(policy, tasks[:start])
+    r = policy.posterior.rank
+    bare = _dictionary_floor(r)
+    with threadpool_limits(1, user_api="blas"):
+        bare()
+    floor, ours = [], []
+    for task in tasks[start : start + repeats]:
+        with threadpool_limits(1, user_api="blas"):
+            floor.append(seconds(bare))
+        ours.append(float(workload.play(policy, [task]).seconds[0]))
+    return _row(f"dictionary, r = {r}, 1 thread", floor, ours)
+
+
+def _dictionary_floor(r: int) -> Callable[[], Any]:
+    rng = np.random.default_rng(0)
+    U, X, c = rng.random((r, 3)), rng.random((M, 3)), rng.standard_normal(r)
+    R, B = (np.asfortranarray(np.tril(rng.random((r, r))) + r * np.eye(r)) for _ in range(2))
+    F = np.asfortranarray(np.triu(rng.random((r + 1, r + 1))) + r * np.eye(r + 1))
+
+    def bare() -> None:
+        k = cdist(X, U, "sqeuclidean")
+        k *= -0.5
+        np.exp(k, out=k)
+        phi = dtrsm(1.0, R, k.T, lower=1, overwrite_b=1)
+        np.einsum("rm,rm->m", phi, phi)
+        whitened = dtrsm(1.0, B, phi, lower=1)
+        np.einsum("rm,rm->m", whitened, whitened)
+        c @ whitened
+        rows = np.empty((K, r + 1), order="F")
+        rows[:, :-1] = phi[:, :K].T
+        rows[:, -1] = 1.0
+        dtpqrt(0, 16, F, rows, overwrite_b=1)
+
+    return bare
+
+
+def _exact(tasks: list[workload.Task], middle: int, quick: bool) -> list[Row]:
+    """Measure rounds around the one of number `middle`, and the floor at that one."""
+    say("floor: exact")
+    around = 10 if quick else 20
+    begun = workload.exact()
+    workload.play(begun, tasks[: middle - around])
+    N = K * middle
+    floors = {"solved from the left": [], "solved from the right": []}
+    bare = {name: _exact_floor(N, left="left" in name) for name in floors}
+    ours: list[float] = []
+    for _ in range(1 if quick else 5):
+        policy = workload.policy(begun.posterior.copy())
+        for task in tasks[middle - around : middle + around]:
+            for name, call in bare.items():
+                floors[name].append(seconds(call))
+            ours.append(float(workload.play(policy, [task]).seconds[0]))
+    return [_row(f"exact, N = {N:,}, {name}", floor, ours) for name, floor in floors.items()]
+
+
+def _exact_floor(N: int, left: bool) -> Callable[[], Any]:
+    rng = np.random.default_rng(0)
+    X, x, z = rng.random((N, 3)), rng.random((M, 3)), rng.standard_normal(N)
+    L = np.tril(rng.random((N, N))) + N * np.eye(N)
+    lower, grown = np.asfortranarray(L), np.zeros((N + K, N + K))
+    identity = np.eye(K, order="F")
+
+    def bare() -> None:
+        k = cdist(x, X, "sqeuclidean") if left else cdist(X, x, "sqeuclidean")
+        k *= -0.5
+        np.exp(k, out=k)
+        if left:
+            V = dtrsm(1.0, lower, k.T, lower=1, overwrite_b=1)
+            dgemv(1.0, V, z, trans=1)
+        else:
+            V = dtrsm(1.0, L.T, k.T, side=1, lower=0, overwrite_b=1).T
+            dgemv(1.0, V.T, z)
+        np.einsum("nm,nm->m", V, V)
+        new = V[:, :K]
+        grown[N:, :N] = new.T
+        grown[N:, N:] = dpotrf(dsyrk(1.0, new, beta=1.0, c=identity, trans=1, lower=1), lower=1)[0]
+
+    return bare
+
+
+def _row(name: str, floor: list[float], ours: list[float]) -> Row:
+    bare, taken = 1e6 * median(floor), 1e6 * median(ours)
+    return {"posterior": name, "floor, µs": bare, "round, µs": taken, "multiple": taken / bare}

@@ -1,0 +1,234 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from oclok import __version__, datasets
+from oclok.errors import ExperimentError, OclokError
+from oclok.experiments import EXPERIMENTS, PAPER, Experiment, ResultsFolder, Settings
+from oclok.experiments import run as run_experiment
+from oclok.experiments.display import progress_on, summary_table
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Decide sets under uncertainty: simulations of the O'CLOK-UCB paper, and their reports.",
+)
+data_app = typer.Typer(help="Real data for the simulations: what there is, and where to get it.")
+app.add_typer(data_app, name="data", invoke_without_command=True)
+
+RESULTS = Path("results")
+
+Rounds = Annotated[int | None, typer.Option(help="Number of rounds T.")]
+Repeats = Annotated[int | None, typer.Option(help="Number of independent repeats.")]
+Seed = Annotated[int, typer.Option(help="Where all randomness comes from.")]
+Output = Annotated[Path | None, typer.Option(help="Folder for the results.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few rounds and repeats, for a look.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Delete earlier results and start over.")]
+Jobs = Annotated[int | None, typer.Option(help="Number of processes; one a core if left out.")]
+Cluster = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler to run on, such as tcp://host:8786.")
+]
+Oracle = Annotated[
+    str | None,
+    typer.Option(help="Solver of movies: exact (the default), greedy, or tim+, the paper's."),
+]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line with `arguments`, those of the process if left out."""
+    try:
+        app(arguments, prog_name="oclok")
+    except OclokError as error:
+        print(f"oclok: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+
+
+@app.callback(invoke_without_command=True)
+def _oclok(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"oclok {__version__}")
+        raise typer.Exit
+
+
+@app.command(
+    help=f"""
+    Run one experiment: **{"**, **".join(EXPERIMENTS)}**.
+
+    Finished runs are kept: after Ctrl-C the same command goes on where it was. The same seed
+    gives the same numbers, however many cores there are.
+
+    * `oclok run crowdsourcing --quick` takes a look,
+    * `oclok run crowdsourcing --data dataset_TSMC2014_TKY.txt` uses real data; see `oclok data`,
+    * `oclok run movies --oracle tim+` solves rounds as the paper did,
+    * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies.
+    """,
+)
+def run(
+    experiment: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.")],
+    rounds: Rounds = None,
+    repeats: Repeats = None,
+    seed: Seed = 0,
+    data: Annotated[
+        Path | None, typer.Option(help="Real data instead of what comes with oclok.")
+    ] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these, such as oclok-ucb,acc-ucb; may be repeated."),
+    ] = None,
+    oracle: Oracle = None,
+    quick: Quick = False,
+    output: Output = None,
+    fresh: Fresh = False,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+) -> None:
+    """Run one experiment."""
+    if experiment not in EXPERIMENTS:
+        known = ", ".join(EXPERIMENTS)
+        raise ExperimentError(f"there is no experiment {experiment!r}; there are {known}")
+    chosen = EXPERIMENTS[experiment]
+    settings = chosen.settings(
+        rounds=rounds,
+        repeats=repeats,
+        seed=seed,
+        policies=[name for names in policies or [] for name in names.split(",")],
+        quick=quick,
+        data=None if data is None else str(data.resolve()),
+        oracle=oracle,
+    )
+    folder = output or _usual_folder(quick) / experiment
+    with _interruptible(folder):
+        _run_and_report(chosen, settings, folder, fresh, jobs, cluster)
+
+
+@app.command()
+def paper(
+    rounds: Rounds = None,
+    repeats: Repeats = None,
+    seed: Seed = 0,
+    oracle: Oracle = None,
+    quick: Quick = False,
+    output: Output = None,
+    fresh: Fresh = False,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+) -> None:
+    """Run all experiments of the paper, each in a folder of its own, with an index page.
+
+    It takes minutes at the paper's settings; `oclok paper --quick` takes a look. For real data,
+    use `oclok run` with `--data` and the same folder.
+    """
+    folder = output or _usual_folder(quick)
+    with _interruptible(folder):
+        for experiment in PAPER:
+            settings = experiment.settings(
+                rounds=rounds,
+                repeats=repeats,
+                seed=seed,
+                quick=quick,
+                oracle=oracle if "oracle" in experiment.options else None,
+            )
+            _run_and_report(experiment, settings, folder / experiment.name, fresh, jobs, cluster)
+        from oclok.report import write_index
+
+        print(f"All reports: {write_index(folder, [experiment.name for experiment in PAPER])}")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Where `oclok run` left its results.")],
+) -> None:
+    """Draw the figures and write the report of results that are there.
+
+    For example `oclok report results/crowdsourcing`.
+    """
+    ResultsFolder(folder).read()
+    _report(folder)
+
+
+@data_app.callback()
+def data(context: typer.Context) -> None:
+    """List the real data that simulations can use; none is needed, as stand-ins come with oclok.
+
+    `oclok data check PATH` says whether a copy is good; `oclok run … --data PATH` uses it.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    for item in datasets.catalogue():
+        print(
+            f"{item.name}, for `oclok run {item.simulation}`\n"
+            f"  get it from  {item.home}\n"
+            f"  size         {item.size}\n"
+            f"  licence      {item.licence}\n"
+            f"  give         --data {item.give}\n"
+        )
+
+
+@data_app.command()
+def check(path: Annotated[Path, typer.Argument(help="A file or folder with data.")]) -> None:
+    """Read data and say what they hold."""
+    print(datasets.check(path))
+
+
+def _run_and_report(
+    experiment: Experiment,
+    settings: Settings,
+    folder: Path,
+    fresh: bool,
+    jobs: int | None,
+    cluster: str | None,
+) -> None:
+    with progress_on(Console(stderr=True), experiment.name) as progress:
+        results = run_experiment(
+            experiment,
+            settings,
+            folder,
+            jobs=jobs,
+            cluster=cluster,
+            fresh=fresh,
+            progress=progress,
+        )
+    Console().print(summary_table(results, experiment.title, experiment.notes(settings)))
+    if results.attrs["notes"]:
+        print(f"Note: {results.attrs['notes']}")
+    _report(folder)
+
+
+def _report(folder: Path) -> None:
+    # Brings in Matplotlib, which takes a second that no other command should wait for.
+    from oclok.report import write
+
+    page = write(folder)
+    print(f"Figures: {folder / 'figures'}\nReport: {page}")
+
+
+def _usual_folder(quick: bool) -> Path:
+    # A look must not be in the way of the real thing.
+    return RESULTS / "quick" if quick else RESULTS
+
+
+@contextmanager
+def _interruptible(folder: Path) -> Iterator[None]:
+    """Make Ctrl-C end the command with a line that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(
+            f"\noclok: stopped; finished runs are kept in {folder}: the same command "
+            "(without --fresh) goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None

@@ -1,0 +1,184 @@
+"""Run an experiment: on all cores or a cluster, kept run by run, the same table wherever it ran."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby, islice
+from typing import Any, TypeAlias
+
+import pandas as pd
+from joblib import delayed
+
+from oclok import __version__
+from oclok.experiments.backends import keep_to_one_thread, workers
+from oclok.experiments.base import Experiment, Run, Settings, seeds
+from oclok.experiments.folder import ResultsFolder
+from oclok.simulation import simulate
+
+#: Runs that are done in one place, one after another.
+Task: TypeAlias = list[Run]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an experiment is.
+
+    Attributes:
+        done: number of rounds that are finished.
+        total: number of rounds that there are.
+        running: what is being worked on.
+    """
+
+    done: int
+    total: int
+    running: list[str]
+
+
+def run(
+    experiment: Experiment,
+    settings: Settings,
+    output: str | os.PathLike[str],
+    *,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    fresh: bool = False,
+    progress: Callable[[Progress], object] = lambda _: None,
+) -> pd.DataFrame:
+    """Run an experiment and return its table, which is also kept in `output`.
+
+    Runs that are finished in `output` are not run again, so an experiment that was stopped goes
+    on where it was. The table is the same to the bit, `seconds` aside, however many cores there
+    are and however often it was stopped.
+
+    Args:
+        experiment: what to run.
+        settings: how, from `experiment.settings()`.
+        output: folder for the results.
+        jobs: number of processes; one a core if left out.
+        cluster: address of a Dask scheduler, such as "tcp://10.0.0.1:8786", to run there instead.
+        fresh: delete the results that `output` holds and start over.
+        progress: called at the start and whenever something is finished.
+
+    Returns:
+        One row a round of each run: the columns of `oclok.simulation.simulate` after
+        `experiment`, `variant`, `policy`, `horizon`, `repeat` (from 0 on) and `data`. The `attrs`
+        have `notes` on the data.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from oclok.experiments import EXPERIMENTS
+        >>> experiment = EXPERIMENTS["channels"]
+        >>> settings = experiment.settings(rounds=5, repeats=2, policies=["random"])
+        >>> with TemporaryDirectory() as folder:
+        ...     table = run(experiment, settings, folder, jobs=1)
+        >>> len(table), table["policy"].unique().tolist()
+        (10, ['Random'])
+    """
+    folder = ResultsFolder(output)
+    runs = experiment.runs(settings)
+    with workers(jobs, cluster) as (count, parallel):
+        folder.open(describe(experiment, settings), fresh=fresh)
+        tasks = _tasks(experiment, [run for run in runs if not folder.has(run)])
+        # Workers on other machines need not see the folder: they send what they find.
+        work = partial(_work, experiment, settings, folder if cluster is None else None)
+        left = dict(enumerate(tasks))
+        progress(_progress(runs, left, count))
+        for number, found in parallel(delayed(work)(*numbered) for numbered in enumerate(tasks)):
+            for run, table in found:
+                folder.keep(run, table)
+            del left[number]
+            progress(_progress(runs, left, count))
+    return folder.gather(runs)
+
+
+def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
+    """Return the table of one run; it depends on the arguments and nothing else."""
+    _, noise_seed, policy_seed = seeds(settings, run.repeat)
+    problem = experiment.problem(settings, run.variant, run.horizon, run.repeat)
+    policy = experiment.policy(run.policy).make(problem, policy_seed)
+    table = simulate(policy, problem, noise_seed)
+    where: dict[str, str | int] = {
+        "experiment": experiment.name,
+        "variant": run.variant,
+        "policy": run.policy,
+        "horizon": run.horizon,
+        "repeat": run.repeat,
+        "data": problem.data_name,
+    }
+    for position, (name, value) in enumerate(where.items()):
+        table.insert(position, name, value)
+    return table
+
+
+def describe(experiment: Experiment, settings: Settings) -> dict[str, Any]:
+    """Return what `settings.json` says; also reads the data, so that bad ones are found early."""
+    problems = [experiment.problem(settings, name, 1, 0) for name in experiment.variants]
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "seed": settings.seed,
+        "repeats": settings.repeats,
+        "rounds": settings.rounds,
+        "variants": list(experiment.variants),
+        "policies": list(settings.policies),
+        "policy_notes": experiment.notes(settings),
+        "data": "; ".join(dict.fromkeys(problem.data_name for problem in problems)),
+        "options": dict(settings.options),
+        "version": __version__,
+    }
+
+
+def _tasks(experiment: Experiment, runs: Sequence[Run]) -> list[Task]:
+    """Return `runs` as tasks, long ones first, so that none is left to do alone at the end."""
+    if experiment.shares_problem:
+        by_problem = sorted(runs, key=_problem_of)
+        tasks = [list(group) for _, group in groupby(by_problem, key=_problem_of)]
+    else:
+        tasks = [[run] for run in runs]
+    return sorted(tasks, key=_rounds, reverse=True)
+
+
+def _problem_of(run: Run) -> tuple[str, int]:
+    return run.variant, run.repeat
+
+
+def _rounds(runs: Sequence[Run]) -> int:
+    return sum(run.horizon for run in runs)
+
+
+def _progress(runs: Sequence[Run], left: Mapping[int, Task], workers: int) -> Progress:
+    total = _rounds(runs)
+    done = total - sum(map(_rounds, left.values()))
+    # Tasks are taken up in their order.
+    return Progress(done, total, [_label(task) for task in islice(left.values(), workers)])
+
+
+def _label(task: Task) -> str:
+    first = task[0]
+    return str(first) if len(task) == 1 else f"{first.variant} repeat {first.repeat}".strip()
+
+
+def _work(
+    experiment: Experiment,
+    settings: Settings,
+    folder: ResultsFolder | None,
+    number: int,
+    task: Task,
+) -> tuple[int, list[tuple[Run, pd.DataFrame]]]:
+    """Do a task in a worker; return its number, and what no folder was there to keep."""
+    keep_to_one_thread()
+    found = []
+    with warnings.catch_warnings():
+        # Problems warn of odd data, and their tables carry the same as notes.
+        warnings.simplefilter("ignore", UserWarning)
+        for run in task:
+            table = play(experiment, settings, run)
+            if folder is None:
+                found.append((run, table))
+            else:
+                folder.keep(run, table)
+    return number, found

@@ -1,0 +1,120 @@
+"""The paper's three simulations and its matching example, declared at the paper's settings.
+
+A policy is a line here and so is a variant.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from oclok.experiments.base import Experiment, PolicySpec
+from oclok.policies.acc_ucb import ACCUCB
+from oclok.policies.base import Policy
+from oclok.policies.cc_mab import CCMAB
+from oclok.policies.oclok import OClokUCB
+from oclok.policies.random import Random
+from oclok.posterior import SparsePosterior
+from oclok.problems import Channels, Codependency, Crowdsourcing, Movies, Problem
+
+#: A Bernoulli outcome has a standard deviation of at most ½, and is ½-sub-Gaussian. The paper does
+#: not say what it used; with ½, SO'CLOK-UCB 4 is 0.7 % below the benchmark on synthetic ratings,
+#: with 0.1 it is 0.1 %, and in the paper 0.5 %.
+BERNOULLI_STD = 0.5
+
+
+def oclok_ucb(problem: Problem, seed: np.random.SeedSequence, *, noise_std: float = 0.1) -> Policy:
+    """Make O'CLOK-UCB with the squared exponential kernel of lengthscale and variance 1."""
+    from sklearn.gaussian_process.kernels import RBF
+
+    return OClokUCB(RBF(1.0), noise_std, delta=0.05)
+
+
+def soclok_ucb(
+    problem: Problem, seed: np.random.SeedSequence, *, inducing: int, noise_std: float = 0.1
+) -> Policy:
+    """Make SO'CLOK-UCB: the same with random inducing points."""
+    from sklearn.gaussian_process.kernels import RBF
+
+    posterior = SparsePosterior(RBF(1.0), noise_std, inducing, choose="random", seed=seed)
+    return OClokUCB(posterior=posterior, delta=0.05)
+
+
+def acc_ucb(problem: Problem, seed: np.random.SeedSequence) -> Policy:
+    """Make ACC-UCB on the unit cube: v₁ = √D, N = 2^D, so √3 and 8, or 1 and 2 for movies."""
+    D = problem.dimension
+    return ACCUCB(len(problem), D, v1=math.sqrt(D), v2=1.0, rho=0.5, children=2**D, seed=seed)
+
+
+def cc_mab(problem: Problem, seed: np.random.SeedSequence) -> Policy:
+    """Make CC-MAB."""
+    return CCMAB(len(problem), problem.dimension, seed=seed)
+
+
+def random(problem: Problem, seed: np.random.SeedSequence) -> Policy:
+    """Make the policy that plays at random."""
+    return Random(seed=seed)
+
+
+def _sparse(*counts: int, noise_std: float = 0.1) -> list[PolicySpec]:
+    return [
+        PolicySpec(f"SO'CLOK-UCB {s}", partial(soclok_ucb, inducing=s, noise_std=noise_std))
+        for s in counts
+    ]
+
+
+_OCLOK = PolicySpec("O'CLOK-UCB", oclok_ucb)
+_ACC_UCB = PolicySpec("ACC-UCB", acc_ucb, depends_on_horizon=True)
+_CC_MAB = PolicySpec("CC-MAB", cc_mab, depends_on_horizon=True)
+
+CROWDSOURCING = Experiment(
+    name="crowdsourcing",
+    title="Simulation I: crowdsourcing",
+    variants={"": Crowdsourcing},
+    policies=[_OCLOK, *_sparse(10, 20, 50, 100), _ACC_UCB, _CC_MAB],
+    rounds=250,
+    horizons=20,
+    options={"data": None},
+)
+
+CODEPENDENCY = Experiment(
+    name="codependency",
+    title="Simulation II: varying base arm codependency",
+    variants={f"l={x:g}": partial(Codependency, lengthscale=x) for x in (0.01, 0.05, 0.1, 0.5, 1)},
+    policies=[_OCLOK, *_sparse(20, 50, 100), _ACC_UCB, _CC_MAB],
+    rounds=300,
+    horizons=30,
+    shares_problem=True,
+)
+
+MOVIES = Experiment(
+    name="movies",
+    title="Simulation III: movie recommendation",
+    variants={"": Movies},
+    policies=[
+        PolicySpec(
+            "O'CLOK-UCB",
+            partial(oclok_ucb, noise_std=BERNOULLI_STD),
+            note="not in the paper, which left it out as too slow",
+        ),
+        *_sparse(1, 2, 4, noise_std=BERNOULLI_STD),
+        _ACC_UCB,
+    ],
+    rounds=400,
+    # TIM+, the paper's, takes a hundred times as long and is up to 3 % worse.
+    options={"data": None, "oracle": "exact"},
+)
+
+CHANNELS = Experiment(
+    name="channels",
+    title="Dynamic bipartite matching: channels for users",
+    variants={"": Channels},
+    policies=[_OCLOK, *_sparse(20, 50), _ACC_UCB, _CC_MAB, PolicySpec("Random", random)],
+    rounds=250,
+    horizons=20,
+)
+
+#: What `oclok paper` runs.
+PAPER = (CROWDSOURCING, CODEPENDENCY, MOVIES, CHANNELS)

@@ -1,0 +1,85 @@
+"""Predictions through a dictionary, and how far they can be from exact.
+
+    E         K - ΦᵀΦ, what the dictionary leaves of the prior covariance of all contexts so far
+    τ         tr E = Σ ρ(x_n), kept as it grows           ρ      ρ(x) of the context asked for
+    a         (ΦᵀΦ + σ²I)⁻¹y, |a| ≤ s/σ²                  v, σ²  variance given; noise variance
+
+    exact variance  ≤  v + 2√(vτρ)/σ + τv/σ²  =: v⁺       exact variance  ≥  v - 2√(v⁺τρ)/σ
+    |mean - exact|  ≤  |a| (√(τρ) + τ√v⁺/σ)
+
+docs/dictionary.md derives them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dgemv
+
+from oclok.posterior.base import Bounded
+from oclok.posterior.exact import CHUNK
+from oclok.posterior.features import FeatureModel
+from oclok.posterior.linalg import std_of
+from oclok.posterior.threads import blas_threads
+from oclok.typing import FloatArray, IntArray
+
+#: Allowance for rounding in the bounds, as a share of the prior standard deviation.
+SLACK = 1e-9
+
+
+class Features(NamedTuple):
+    """Contexts X (M, D) with φ and B⁻¹φ, each (r, M), and ρ (M,)."""
+
+    X: FloatArray
+    phi: FloatArray
+    whitened: FloatArray
+    residual: FloatArray
+
+    def at(self, X: FloatArray, positions: IntArray) -> Features:
+        """Return the features of contexts X that stand at `positions` here."""
+        return Features(
+            _frozen(X),
+            self.phi[:, positions],
+            self.whitened[:, positions],
+            self.residual[positions],
+        )
+
+
+def moments(
+    model: FeatureModel, X: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, Features | None]:
+    """Return mean and variance of f and ρ, each (M,), and features if they are not too many."""
+    mean, variance, residual = np.empty((3, len(X)))
+    step = max(CHUNK // model.rank, 64)
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        with blas_threads(2.0 * model.rank**2 * len(X[part])):
+            phi, residual[part] = model.features(X[part])
+            whitened = model.whiten(phi)
+            mean[part] = dgemv(1.0, whitened, model.c, trans=1)
+            np.einsum("rm,rm->m", whitened, whitened, out=variance[part])
+    variance *= model.noise_std**2
+    variance += residual
+    if len(X) > step:
+        return mean, variance, residual, None
+    return mean, variance, residual, Features(_frozen(X), phi, whitened, residual)
+
+
+def bounded(
+    model: FeatureModel, mean: FloatArray, variance: FloatArray, residual: FloatArray
+) -> Bounded:
+    """Return the prediction with the bounds at the head of this file."""
+    sigma, tau = model.noise_std, model.trace
+    std = np.sqrt(variance)
+    root = np.sqrt(tau * residual)
+    largest = np.sqrt(variance + 2 / sigma * std * root + tau / sigma**2 * variance)
+    smallest = std_of(variance - 2 / sigma * largest * root)
+    slack = SLACK * float(np.sqrt(model.prior))
+    mean_error = model.weight_norm * (root + tau / sigma * largest) + slack
+    return Bounded(mean, std, mean_error, np.maximum(largest - std, std - smallest) + slack)
+
+
+def _frozen(X: FloatArray) -> FloatArray:
+    """Return X, or a copy that nobody else can write to."""
+    return X.copy() if X.flags.writeable else X
