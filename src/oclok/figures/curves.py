@@ -139,7 +139,7 @@ def calibration(results: pd.DataFrame) -> Figure:
     for variant, axes in panels.items():
         draw_curves(axes, part(curves, variant), styles(values["policy"]))
         axes.plot(
-            [0, 100], [0, 100], color=GREY, linewidth=1.0, linestyle=(0, (1, 2)), label="Right"
+            [0, 100], [0, 100], color=GREY, linewidth=1.0, linestyle=(0, (1, 2)), label="Deserved"
         )
         axes.set_xlim(0, 100)
         axes.set_ylim(0, 100)

@@ -103,17 +103,20 @@ def cumulative_alpha_regret(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def knows(results: pd.DataFrame, *columns: str) -> bool:
-    """Return whether there are rows in which all of the `columns` are known."""
-    return set(columns) <= set(results.columns) and bool(
-        results[list(columns)].notna().all(axis=1).any()
-    )
+    """Return whether there are rows in which all of the `columns` are known, and finite."""
+    return set(columns) <= set(results.columns) and bool(_finite(results, columns).any())
 
 
 def where_known(results: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """Return the rows in which all of the `columns` are known, of which there must be some."""
     if not knows(results, *columns):
         raise InputError(f"the results have no rows with {' and '.join(columns)}; some are needed")
-    return results.dropna(subset=list(columns))
+    return results[_finite(results, columns)]
+
+
+def _finite(results: pd.DataFrame, columns: tuple[str, ...]) -> pd.Series[bool]:
+    """Return in which rows all of the `columns` are numbers; a bound may be infinite."""
+    return pd.DataFrame(np.isfinite(results[list(columns)].astype(float))).all(axis=1)
 
 
 def at_the_end(values: pd.DataFrame, by: str = "round") -> pd.DataFrame:

@@ -135,6 +135,8 @@ class Coverage(CoverageOracle):
         return np.flatnonzero(self._left == best_of(gains, ~is_chosen))
 
     def _choose(self, left: IntArray, right: IntArray, p: FloatArray) -> IntArray:
+        if self.solver == "exact" and self.k == 3 and _is_dense(self._n, self._m, p.size):
+            return _best_three(left, right, p, self._n, self._m)
         P = _matrix(left, right, p, (self._n, self._m))
         singles = _row_sums(P)
         nodes, value = _greedy(P, singles, self.k)
@@ -143,11 +145,15 @@ class Coverage(CoverageOracle):
 
 def _matrix(left: IntArray, right: IntArray, p: FloatArray, shape: tuple[int, int]) -> Any:
     """Return P, dense unless its zeros would make that slow."""
-    if shape[0] * shape[1] > max(2**16, 32 * p.size):
+    if not _is_dense(*shape, p.size):
         return csr_array((p, (left, right)), shape=shape)
     P = np.zeros(shape)
     P[left, right] = p
     return P
+
+
+def _is_dense(n: int, m: int, edges: int) -> bool:
+    return n * m <= max(2**16, 32 * edges)
 
 
 def _row_sums(P: Any) -> FloatArray:
@@ -256,3 +262,41 @@ def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, f
         if both[second, column] > best[2]:
             best = (start + column, second, float(both[second, column]))
     return best
+
+
+def _best_three(left: IntArray, right: IntArray, p: FloatArray, n: int, m: int) -> IntArray:
+    """Return the best three nodes of a dense graph: the paper's size, at half `_exact`'s time.
+
+    Rows of P are nodes by falling singletons. Given the first node of a set, gains of the others
+    bound what they add later; all of them come from one product with all first nodes that the
+    singletons leave in question. Few, if any, are then left to be tried with every pair.
+    """
+    singles = np.asarray(np.bincount(left, weights=p, minlength=n), dtype=np.float64)
+    order = (-singles).argsort(kind="stable")
+    rank = np.empty(n, dtype=np.intp)
+    rank[order] = np.arange(n)
+    P = np.zeros((n, m))
+    P[rank[left], right] = p
+    top = singles[order]
+
+    nodes, value = _greedy(P, top, 3)
+    best = value * (1.0 + ROUNDING)
+    count = np.count_nonzero(top[:-2] + top[1:-1] + top[2:] > best)
+    if count == 0:
+        return order[nodes]
+    P = P[: np.count_nonzero(top > best - top[0] - top[1])]
+    miss = 1.0 - P[:count]
+    gains = P @ miss.T
+    gains[np.arange(len(P))[:, None] <= np.arange(count)] = -np.inf
+    bounds = top[:count] + 2.0 * gains.max(axis=0)
+    for first in np.flatnonzero(bounds > best):
+        given = gains[:, first]
+        order_given = np.argsort(-given, kind="stable")
+        given = given[order_given]
+        pairs = np.count_nonzero(top[first] + given[:-1] + given[1:] > best)
+        if pairs:
+            second, third, gain = _best_pair(P[order_given], miss[first], given[:pairs])
+            if top[first] + gain > best:
+                best = (top[first] + gain) * (1.0 + ROUNDING)
+                nodes = np.array([first, order_given[second], order_given[third]])
+    return order[nodes]
