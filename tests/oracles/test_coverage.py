@@ -181,3 +181,19 @@ def test_a_saved_oracle_chooses_the_same(solver):
     for _ in range(5):
         index = rng.random(60)
         assert loaded(index).tolist() == oracle(index).tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_exact_is_the_best_of_all_triples_at_the_papers_size(seed):
+    rng = np.random.default_rng(seed)
+    left, right = np.divmod(rng.choice(60 * 200, 1_400, replace=False), 200)
+    p = rng.beta(2, 5, 1_400)
+    P = np.zeros((60, 200))
+    P[left, right] = p
+    pairs = [(i, j) for i in range(60) for j in range(i)]
+    miss = np.array([(1 - P[i]) * (1 - P[j]) for i, j in pairs])
+    value = (1 - miss).sum(axis=1) + P @ miss.T  # of each node with each pair
+    for column, pair in enumerate(pairs):
+        value[list(pair), column] = -np.inf
+    oracle = Coverage(left, right, 3)
+    assert oracle.value(p, oracle(p)) == pytest.approx(value.max(), rel=1e-12)

@@ -287,16 +287,15 @@ def _best_three(left: IntArray, right: IntArray, p: FloatArray, n: int, m: int) 
     P = P[: np.count_nonzero(top > best - top[0] - top[1])]
     miss = 1.0 - P[:count]
     gains = P @ miss.T
-    gains[np.arange(len(P))[:, None] <= np.arange(count)] = -np.inf
+    gains[np.arange(len(P))[:, None] <= np.arange(count)] = -np.inf  # only nodes behind the first
     bounds = top[:count] + 2.0 * gains.max(axis=0)
     for first in np.flatnonzero(bounds > best):
-        given = gains[:, first]
-        order_given = np.argsort(-given, kind="stable")
-        given = given[order_given]
+        behind = first + 1 + np.argsort(-gains[first + 1 :, first], kind="stable")
+        given = gains[behind, first]
         pairs = np.count_nonzero(top[first] + given[:-1] + given[1:] > best)
         if pairs:
-            second, third, gain = _best_pair(P[order_given], miss[first], given[:pairs])
+            second, third, gain = _best_pair(P[behind], miss[first], given[:pairs])
             if top[first] + gain > best:
                 best = (top[first] + gain) * (1.0 + ROUNDING)
-                nodes = np.array([first, order_given[second], order_given[third]])
+                nodes = np.array([first, behind[second], behind[third]])
     return order[nodes]
