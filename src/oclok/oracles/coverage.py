@@ -21,6 +21,7 @@ from scipy.sparse import csr_array
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle, best_of
 from oclok.oracles.graph import as_edges, has_repeats, number_nodes
+from oclok.threads import blas_threads
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_vector
 
@@ -73,7 +74,8 @@ class CoverageOracle(Oracle):
         if self._n <= self.k:
             return np.arange(index.size)
         is_chosen = np.zeros(self._n, dtype=bool)
-        is_chosen[self._choose(*self._edges(np.clip(index, 0.0, 1.0)))] = True
+        with blas_threads(2.0 * self.k * self._n * self._m):
+            is_chosen[self._choose(*self._edges(np.clip(index, 0.0, 1.0)))] = True
         return np.flatnonzero(is_chosen[self._left])
 
     @abstractmethod

@@ -21,7 +21,7 @@ from oclok.posterior.base import Bounded
 from oclok.posterior.exact import CHUNK
 from oclok.posterior.features import FeatureModel
 from oclok.posterior.linalg import std_of
-from oclok.posterior.threads import blas_threads
+from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 
 #: Allowance for rounding in the bounds, as a share of the prior standard deviation.

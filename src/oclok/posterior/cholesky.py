@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg.blas import dgemm, dtrsm
 
 from oclok.persistence import Persistent
-from oclok.posterior.threads import blas_threads
+from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 
 #: Rows of a panel; 128 to 384 are within 5% of each other at N = 1,250 with 100 arms.

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 
 from oclok.posterior.base import Posterior
-from oclok.posterior.linalg import add_to_diagonal, factor, std_of
+from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.typing import FloatArray, IntArray
 
 
@@ -57,6 +57,6 @@ class Conditioned:
         add_to_diagonal(S, self.noise_std**2)
         L = factor(S, self.noise_std**2)
         W = dtrsm(1.0, L, rows, lower=1)
-        self._covariance = self._covariance - W.T @ W
+        self._covariance = self._covariance - gram(W)
         self.information += float(np.log(L.diagonal()).sum())
         self.information -= len(positions) * math.log(self.noise_std)

@@ -21,10 +21,10 @@ from oclok.posterior.bounds import Features, bounded, moments
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.features import FeatureModel
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.linalg import add_to_diagonal
+from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.observations import Rows, find_rows
 from oclok.posterior.pivoted import pivoted_cholesky
-from oclok.posterior.threads import blas_threads
+from oclok.threads import blas_threads
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_contexts, as_positive
 
@@ -190,11 +190,11 @@ class DictionaryPosterior(Posterior):
         f = self._features(self._belief, X)
         if self._joint is not None and self._joint[0] is f:
             return self._joint[1].copy()
-        covariance: FloatArray = f.whitened.T @ f.whitened
+        covariance = gram(f.whitened)
         covariance *= self.noise_std**2
         if f.residual.max() > self.tolerance:
             covariance += self._belief.covariance.of(X)
-            covariance -= f.phi.T @ f.phi
+            covariance -= gram(f.phi)
         else:
             add_to_diagonal(covariance, f.residual)
         self._joint = (f, covariance.copy())
@@ -315,7 +315,7 @@ class DictionaryPosterior(Posterior):
         """Return a model with a finer dictionary that knows all outcomes so far."""
         finer, known = self._finer, self._finer_size
         if finer is None or len(self) > 2 * self._finer_made_at:
-            candidates = _sample([self._X.array, self._remembered])
+            candidates = _sample([self._X.array, self._remembered])[::2]
             U, R = model.grown(candidates, MARGIN * self._finer_tolerance(model))
             finer, known = FeatureModel(model.covariance, self.noise_std, U, R), 0
             self._finer_made_at = len(self)

@@ -21,11 +21,11 @@ from scipy.linalg.blas import dgemv, dtrsm
 
 from oclok.errors import NumericalError
 from oclok.posterior.base import Bounded, Posterior
-from oclok.posterior.cholesky import GrowingCholesky
+from oclok.posterior.cholesky import PANEL, GrowingCholesky
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.linalg import add_to_diagonal, factor, std_of
+from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.posterior.observations import Rows, find_rows
-from oclok.posterior.threads import blas_threads
+from oclok.threads import blas_threads
 from oclok.typing import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class ExactPosterior(Posterior):
         self._largest = 0.0
         self._solved: tuple[FloatArray, FloatArray] | None = None
         self._chosen: tuple[FloatArray, FloatArray] | None = None
+        self._joint: tuple[FloatArray, FloatArray] | None = None
 
     def __len__(self) -> int:
         return len(self._y)
@@ -124,10 +125,14 @@ class ExactPosterior(Posterior):
         return self._mean(self._solved_for(X)) if len(self) else np.zeros(len(X))
 
     def _covariance(self, X: FloatArray) -> FloatArray:
+        if self._joint is not None and np.array_equal(self._joint[0], X):
+            return self._joint[1].copy()
         covariance = self._covariance_of.of(X)
         if len(self):
             V = self._solved_for(X)
-            covariance -= V.T @ V
+            covariance -= gram(V)
+        if len(X) <= PANEL:
+            self._joint = (X.copy(), covariance.copy())
         return covariance
 
     def _update(self, X: FloatArray, y: FloatArray) -> None:
@@ -150,10 +155,9 @@ class ExactPosterior(Posterior):
 
     def _append(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> None:
         V = self._solved_for(X)
-        S = self._covariance_of.of(X)
+        S = self._covariance(X)
         residual = y.copy()
         if len(self):
-            S -= V.T @ V
             residual -= self._mean(V)
         add_to_diagonal(S, np.maximum(noise, self._rounding(X)))
         C = factor(S, self.noise_std**2)
@@ -164,7 +168,7 @@ class ExactPosterior(Posterior):
         self._X.extend(X)
         self._y.extend(y)
         self._z.extend(whitened)
-        self._solved = self._chosen = None
+        self._solved = self._chosen = self._joint = None
         self._gain += float(np.log(C.diagonal()).sum() - np.log(noise).sum() / 2)
 
     def _whiten(self, X: FloatArray) -> FloatArray:
@@ -210,5 +214,5 @@ class ExactPosterior(Posterior):
 
         So the saved posterior and the one that goes on take the same path, to the last bit.
         """
-        self._solved = None
+        self._solved = self._joint = None
         return dict(self.__dict__)

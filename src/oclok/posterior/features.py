@@ -28,7 +28,7 @@ from scipy.linalg.lapack import dtpqrt
 from oclok.persistence import Persistent
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.pivoted import pivoted_cholesky
-from oclok.posterior.threads import blas_threads
+from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 
 #: Observations that are rotated into F at once.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class Covariance(Persistent):
 
     def of(self, X: FloatArray) -> FloatArray:
         """Return k(X, X), shape (M, M); a `WhiteKernel` adds to its diagonal only here."""
+        if self._is_compiled:
+            return self.between(X, X)
         try:
             result = np.array(self.kernel(X), dtype=np.float64)
         except ValueError as reason:
@@ -71,6 +74,7 @@ class Covariance(Persistent):
     def _restore(self, state: dict[str, Any]) -> None:
         self.kernel = state["kernel"]
         self._between, self._diagonal = _compile(self.kernel)
+        self._is_compiled = _is_compiled(self.kernel)
         self.dimension = _dimension(self.kernel)
 
 
@@ -82,10 +86,22 @@ def _dimension(kernel: Any) -> int | None:
     return size if size > 1 else None
 
 
+def _is_compiled(kernel: Any) -> bool:
+    """Return whether all of a kernel is compiled, and nothing called as it is."""
+    if hasattr(kernel, "k1"):
+        return type(kernel) in _compilers() and _is_compiled(kernel.k1) and _is_compiled(kernel.k2)
+    return type(kernel) in _compilers()
+
+
 def _compile(kernel: Any) -> tuple[_Function, _Diagonal]:
+    return _compilers().get(type(kernel), _as_it_is)(kernel)
+
+
+@cache
+def _compilers() -> dict[type, Callable[[Any], tuple[_Function, _Diagonal]]]:
     from sklearn.gaussian_process import kernels
 
-    compilers: dict[type, Callable[[Any], tuple[_Function, _Diagonal]]] = {
+    return {
         kernels.Sum: _sum,
         kernels.Product: _product,
         kernels.ConstantKernel: _constant,
@@ -93,7 +109,6 @@ def _compile(kernel: Any) -> tuple[_Function, _Diagonal]:
         kernels.Matern: _matern,
         kernels.RationalQuadratic: _rational_quadratic,
     }
-    return compilers.get(type(kernel), _as_it_is)(kernel)
 
 
 def _as_it_is(kernel: Any) -> tuple[_Function, _Diagonal]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf
 
 from oclok.errors import NumericalError
@@ -28,6 +29,12 @@ def factor(S: FloatArray, least: float) -> FloatArray:
         C = np.linalg.qr((Q * np.sqrt(np.maximum(eigenvalues, least))).T)[1].T
         C = C * np.where(np.diag(C) < 0, -1.0, 1.0)
     result: FloatArray = C
+    return result
+
+
+def gram(V: FloatArray) -> FloatArray:
+    """Return VᵀV by SciPy's BLAS; NumPy's own product would wake the threads of another one."""
+    result: FloatArray = dgemm(1.0, V, V, trans_a=1)
     return result
 
 

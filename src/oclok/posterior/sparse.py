@@ -30,7 +30,7 @@ from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, std_of
 from oclok.posterior.observations import Rows
 from oclok.posterior.pivoted import pivoted_cholesky
-from oclok.posterior.threads import blas_threads
+from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 from oclok.validation import as_count
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-#: Operations below which waking a second thread costs more than it gives (measured on 2 cores).
-SMALL = 2e7
+#: Operations below which a second thread gives nothing. With a dictionary of 125 and 110 arms,
+#: 3.4e6 of them, a triangular solve takes 46 µs on two threads and 78 on one (2 idle cores).
+SMALL = 2e6
 
 
 class blas_threads:  # noqa: N801  (used as a statement: `with blas_threads(work):`)
