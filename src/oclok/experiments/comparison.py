@@ -13,8 +13,17 @@ import numpy as np
 
 from oclok.experiments.base import Experiment, PolicySpec
 from oclok.experiments.simulations import BERNOULLI_STD, acc_ucb, cc_mab, random
-from oclok.policies import CUCB, BayesUCB, GPPolicy, OClokUCB, Policy, ThompsonSampling
-from oclok.problems import Channels, Codependency, Crowdsourcing, Movies, Problem
+from oclok.policies import (
+    CUCB,
+    BayesUCB,
+    Discount,
+    GPPolicy,
+    OClokUCB,
+    Policy,
+    ThompsonSampling,
+    Window,
+)
+from oclok.problems import Channels, Codependency, Crowdsourcing, Drift, Movies, Problem
 
 REFIT_EVERY = 50
 
@@ -76,5 +85,20 @@ POLICIES = Experiment(
     ],
     rounds=300,
     repeats=10,
+    shares_problem=True,
+)
+
+DRIFT = Experiment(
+    name="drift",
+    title="A world that moves: f is another sample from halfway on",
+    variants={"": Drift},
+    policies=[
+        _gp("O'CLOK-UCB", OClokUCB),
+        _gp("Bayes-UCB", BayesUCB, right_kernel=True),
+        _gp("Bayes-UCB discount", BayesUCB, right_kernel=True, forget=Discount(0.95)),
+        _gp("Bayes-UCB window", BayesUCB, right_kernel=True, forget=Window(200)),
+        _gp("Thompson discount", ThompsonSampling, right_kernel=True, forget=Discount(0.95)),
+    ],
+    rounds=200,
     shares_problem=True,
 )

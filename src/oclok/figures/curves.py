@@ -15,6 +15,7 @@ from oclok.figures.panels import (
     draw_level,
     finish,
     label_in_milliseconds,
+    label_plainly,
     limit_to_settled,
     make_panels,
     part,
@@ -23,6 +24,9 @@ from oclok.figures.style import BLACK, BLUE, GREY, VERMILLION, Style, styled, st
 
 #: Lemma 1 and Theorem 1 hold with probability 1 - δ; this is the δ of the paper's simulations.
 DELTA = 0.05
+
+#: Intervals of relative regret that reach below this are cut off there: the axis is logarithmic.
+LEAST_SHOWN = 0.05
 
 #: Columns with bounds on the regret up to a round, and what the legend calls them.
 BOUNDS = {
@@ -153,18 +157,21 @@ def paired_regret(results: pd.DataFrame, reference: str = "O'CLOK-UCB") -> Figur
     variants = [v for v in measures.sorted_variants(results) if v in table.index]
     policies = [p for p in styles(results["policy"]) if p != reference]
     figure, panels = make_panels(variants)
-    figure.set_size_inches(2.2 + 1.5 * len(variants), 1.4 + 0.24 * len(policies))
+    rows = -(-len(variants) // 3)
+    figure.set_size_inches(8.4, rows * (0.9 + 0.19 * len(policies)))
     for variant, axes in panels.items():
-        rows = part(table, variant).reindex(policies)
+        shown = part(table, variant).reindex(policies)
         places = range(len(policies))
-        error = [rows["middle"] - rows["low"], rows["high"] - rows["middle"]]
-        axes.errorbar(rows["middle"], places, xerr=error, fmt="o", color=BLACK, markersize=4)
+        low = shown["low"].clip(lower=LEAST_SHOWN)
+        error = [shown["middle"] - low, shown["high"] - shown["middle"]]
+        axes.errorbar(shown["middle"], places, xerr=error, fmt="o", color=BLACK, markersize=4)
         axes.axvline(1.0, color=GREY, linewidth=1.0)
         axes.axvline(0.5, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)))
         axes.set_xscale("log")
+        label_plainly(axes.xaxis, *axes.get_xlim())
         axes.set_yticks(places, policies)
-        axes.invert_yaxis()
         axes.set_xlabel(f"Regret / {reference}'s")
+    panels[variants[0]].invert_yaxis()
     return figure
 
 

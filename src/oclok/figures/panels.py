@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
@@ -24,17 +25,17 @@ _MARKERS = 7
 
 def make_panels(titles: Sequence[str], *, share_y: bool = True) -> tuple[Figure, dict[str, Axes]]:
     """Return a figure with a panel for each of the `titles`, and the panels by title."""
-    columns = min(len(titles), _PANELS_A_ROW)
-    rows = -(-len(titles) // columns)
+    rows = -(-len(titles) // _PANELS_A_ROW)
+    columns = -(-len(titles) // rows)
     width = 6.4 if columns == 1 else min(3.0 + 1.2 * columns, 8.4)
     height = 3.4 if columns == 1 else 0.9 + 2.3 * rows
     figure = Figure(figsize=(width, height), layout="constrained")
-    grid = figure.subplots(rows, columns, sharey=share_y, squeeze=False).flat
+    grid = list(figure.subplots(rows, columns, sharey=share_y, squeeze=False).flat)
     panels = dict(zip(titles, grid, strict=False))
     for title, axes in panels.items():
         axes.set_title(title.replace("=", " = "))
         axes.xaxis.set_major_locator(MaxNLocator(3 if columns > 2 else 6, integer=True))
-    for axes in list(grid)[len(titles) :]:
+    for axes in grid[len(titles) :]:
         axes.set_axis_off()
     return figure, panels
 
@@ -84,13 +85,17 @@ def limit_to_settled(panels: Mapping[str, Axes], curves: pd.DataFrame) -> None:
 
 
 def label_in_milliseconds(axes: Axes) -> None:
-    """Make the y-axis logarithmic, with plain numbers at 1, 2 and 5 where there is room."""
+    """Make the y-axis logarithmic, with plain numbers."""
     axes.set_yscale("log")
-    low, high = axes.get_ylim()
+    label_plainly(axes.yaxis, *axes.get_ylim())
+
+
+def label_plainly(axis: Axis, low: float, high: float) -> None:
+    """Put plain numbers at a logarithmic axis, at 1, 2 and 5 where there is room."""
     digits = (1.0, 2.0, 5.0) if high / low < 100 else (1.0,)
-    axes.yaxis.set_major_locator(LogLocator(subs=digits))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def finish(figure: Figure, x: str, y: str) -> Figure:

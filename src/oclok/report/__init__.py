@@ -13,6 +13,7 @@ import jinja2
 import pandas as pd
 
 from oclok import figures
+from oclok.figures import measures
 from oclok.report.claims import PAPER, judge
 from oclok.report.pictures import PICTURES
 from oclok.report.results import Results, load
@@ -40,7 +41,14 @@ def write(folder: str | os.PathLike[str]) -> Path:
             shown.append({"picture": picture, "alt": alt, "source": source})
     settings = {name: _plain(value) for name, value in results.settings.items()}
     groups = _by_variant(summarise(results.rounds))
-    page = _render("page.html", **_facts(results), pictures=shown, groups=groups, settings=settings)
+    page = _render(
+        "page.html",
+        **_facts(results),
+        pictures=shown,
+        groups=groups,
+        settings=settings,
+        paired=_paired(results),
+    )
     return _write(folder / "report.html", page)
 
 
@@ -65,6 +73,18 @@ def _facts(results: Results) -> dict[str, Any]:
         "counts": Counter(verdict.word for verdict in verdicts),
         "paper": PAPER.get(results.experiment),
     }
+
+
+def _paired(results: Results) -> dict[str, dict[str, str]]:
+    """Return regret relative to O'CLOK-UCB's, by policy and variant, where policies compete."""
+    if results.experiment != "policies" or results.repeats < 2:
+        return {}
+    table = measures.paired_regret(results.rounds, "O'CLOK-UCB")
+    rows: dict[str, dict[str, str]] = {}
+    for (variant, policy), row in zip(table.index, table.itertuples(), strict=True):
+        interval = f"{row.middle:.2f} ({row.low:.2f} to {row.high:.2f})"
+        rows.setdefault(policy, {})[variant] = interval
+    return rows
 
 
 def _by_variant(summary: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:

@@ -115,7 +115,7 @@ PICTURES = (
         "Regret relative to O'CLOK-UCB's",
         "Mean cumulative regret over that of O'CLOK-UCB on the same repeats, with the 95% "
         "confidence interval of the mean paired difference. Left of the solid line is better; the "
-        "dotted line is half.",
+        "dotted line is half. Intervals are cut off at 0.05.",
         figures.paired_regret,
         only_for="policies",
     ),
