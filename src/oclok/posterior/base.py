@@ -11,7 +11,9 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
 from oclok.persistence import Persistent
+from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor
+from oclok.posterior.observations import Rows
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_contexts, as_noise_std, as_outcomes, check_kernel
 
@@ -40,6 +42,9 @@ class Posterior(Persistent, ABC):
         check_kernel(kernel)
         self.kernel = kernel
         self.noise_std = as_noise_std(noise_std)
+        self._prior = Covariance(kernel)
+        self._X = Rows()
+        self._y = Rows()
 
     def update(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn `outcomes`, shape (N,), seen at `contexts`, shape (N, D): all or none."""
@@ -85,14 +90,14 @@ class Posterior(Persistent, ABC):
         return self._sample(as_contexts(contexts, self.dimension), rng)
 
     @property
-    @abstractmethod
     def contexts(self) -> FloatArray:
         """Contexts of all outcomes learned, shape (N, D)."""
+        return self._X.array.copy() if len(self) else np.empty((0, 0))
 
     @property
-    @abstractmethod
     def outcomes(self) -> FloatArray:
         """All outcomes learned, shape (N,)."""
+        return self._y.array.copy()
 
     def expect(self, contexts: ArrayLike, chosen: IntArray | None = None) -> None:
         """Prepare for more contexts (M, D) like these, and for outcomes of those `chosen`.
@@ -100,14 +105,14 @@ class Posterior(Persistent, ABC):
         Changes no answer. `chosen` are positions into `contexts`, as a policy has chosen them.
         """
 
-    @abstractmethod
     def __len__(self) -> int:
         """Return the number of outcomes learned."""
+        return len(self._y)
 
     @property
-    @abstractmethod
     def dimension(self) -> int | None:
         """D, or None as long as neither the kernel nor an outcome tells."""
+        return int(self._X.array.shape[1]) if len(self) else self._prior.dimension
 
     @property
     @abstractmethod

@@ -20,7 +20,6 @@ from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.bounds import Features, bounded, moments
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.features import FeatureModel
-from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.observations import Rows, find_rows
 from oclok.posterior.pivoted import pivoted_cholesky
@@ -80,13 +79,10 @@ class DictionaryPosterior(Posterior):
         super().__init__(kernel, noise_std)
         self._given_tolerance = as_positive(tolerance, "tolerance")
         self.tolerance = min(self._given_tolerance, NOISE_SHARE * self.noise_std**2)
-        self._prior = Covariance(kernel)
         self._belief: ExactPosterior | FeatureModel = ExactPosterior(kernel, noise_std)
         self._finer: FeatureModel | None = None
         self._finer_size = self._finer_made_at = 0
         self._saved = 0.0
-        self._X = Rows()
-        self._y = Rows()
         self._weights = Rows()
         self._remembered: FloatArray | None = None
         self._novel: FloatArray | None = None
@@ -95,25 +91,12 @@ class DictionaryPosterior(Posterior):
         self._asked: Features | None = None
         self._joint: tuple[Features, FloatArray] | None = None
 
-    def __len__(self) -> int:
-        return len(self._y)
-
     @property
     def dimension(self) -> int | None:
         """D, or None as long as nothing tells."""
-        if len(self):
-            return int(self._X.array.shape[1])
-        return self._prior.dimension if self._remembered is None else self._remembered.shape[1]
-
-    @property
-    def contexts(self) -> FloatArray:
-        """Contexts of all outcomes learned, shape (N, D)."""
-        return self._X.array.copy() if len(self) else np.empty((0, 0))
-
-    @property
-    def outcomes(self) -> FloatArray:
-        """All outcomes learned, shape (N,)."""
-        return self._y.array.copy()
+        if len(self) == 0 and self._remembered is not None:
+            return int(self._remembered.shape[1])
+        return super().dimension
 
     @property
     def information_gain(self) -> float:

@@ -22,7 +22,6 @@ from scipy.linalg.blas import dgemv, dtrsm
 from oclok.errors import NumericalError
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.cholesky import PANEL, GrowingCholesky
-from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.posterior.observations import Rows, find_rows
 from oclok.threads import blas_threads
@@ -55,9 +54,6 @@ class ExactPosterior(Posterior):
 
     def __init__(self, kernel: Kernel, noise_std: float) -> None:
         super().__init__(kernel, noise_std)
-        self._covariance_of = Covariance(kernel)
-        self._X = Rows()
-        self._y = Rows()
         self._z = Rows()
         self._L = GrowingCholesky()
         self._gain = 0.0
@@ -65,24 +61,6 @@ class ExactPosterior(Posterior):
         self._solved: tuple[FloatArray, FloatArray] | None = None
         self._chosen: tuple[FloatArray, FloatArray] | None = None
         self._joint: tuple[FloatArray, FloatArray] | None = None
-
-    def __len__(self) -> int:
-        return len(self._y)
-
-    @property
-    def dimension(self) -> int | None:
-        """D, or None as long as nothing tells."""
-        return self._X.array.shape[1] if len(self) else self._covariance_of.dimension
-
-    @property
-    def contexts(self) -> FloatArray:
-        """Contexts of all outcomes learned, shape (N, D)."""
-        return self._X.array.copy() if len(self) else np.empty((0, 0))
-
-    @property
-    def outcomes(self) -> FloatArray:
-        """All outcomes learned, shape (N,)."""
-        return self._y.array.copy()
 
     @property
     def information_gain(self) -> float:
@@ -104,7 +82,7 @@ class ExactPosterior(Posterior):
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         self._solved = None
-        variance = self._covariance_of.diagonal(X)
+        variance = self._prior.diagonal(X)
         mean = np.zeros(len(X))
         if len(self) == 0:
             return mean, std_of(variance)
@@ -127,7 +105,7 @@ class ExactPosterior(Posterior):
     def _covariance(self, X: FloatArray) -> FloatArray:
         if self._joint is not None and np.array_equal(self._joint[0], X):
             return self._joint[1].copy()
-        covariance = self._covariance_of.of(X)
+        covariance = self._prior.of(X)
         if len(self):
             V = self._solved_for(X)
             covariance -= gram(V)
@@ -173,7 +151,7 @@ class ExactPosterior(Posterior):
 
     def _whiten(self, X: FloatArray) -> FloatArray:
         """Return V = L⁻¹K(X, x), shape (N, M)."""
-        return self._L.solve(self._covariance_of.between(self._X.array, X))
+        return self._L.solve(self._prior.between(self._X.array, X))
 
     def _solved_for(self, X: FloatArray) -> FloatArray:
         """Return V for X, taken from the last `predict` where its contexts were part of that.
@@ -206,7 +184,7 @@ class ExactPosterior(Posterior):
 
         It matters for a `DotProduct` of contexts of size 1e6, where k(x, x) is 1e12.
         """
-        self._largest = max(self._largest, float(self._covariance_of.diagonal(X).max()))
+        self._largest = max(self._largest, float(self._prior.diagonal(X).max()))
         return float(np.finfo(np.float64).eps) * (len(self) + len(X)) * self._largest
 
     def _state(self) -> dict[str, Any]:

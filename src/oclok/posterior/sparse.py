@@ -26,9 +26,7 @@ from scipy.linalg.lapack import dpotrf
 
 from oclok.errors import InputError
 from oclok.posterior.base import Posterior
-from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, std_of
-from oclok.posterior.observations import Rows
 from oclok.posterior.pivoted import pivoted_cholesky
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray
@@ -76,30 +74,9 @@ class SparsePosterior(Posterior):
         self.choose = choose
         self._most = as_count(inducing, "inducing")
         self._rng = np.random.default_rng(0 if choose == "greedy" else seed)
-        self._covariance_of = Covariance(kernel)
-        self._X = Rows()
-        self._y = Rows()
         self._U = np.empty((0, 0))
         self._R = self._B = np.empty((0, 0))
         self._c = np.empty(0)
-
-    def __len__(self) -> int:
-        return len(self._y)
-
-    @property
-    def dimension(self) -> int | None:
-        """D, or None as long as nothing tells."""
-        return self._X.array.shape[1] if len(self) else self._covariance_of.dimension
-
-    @property
-    def contexts(self) -> FloatArray:
-        """Contexts of all outcomes learned, shape (N, D)."""
-        return self._X.array.copy() if len(self) else np.empty((0, 0))
-
-    @property
-    def outcomes(self) -> FloatArray:
-        """All outcomes learned, shape (N,)."""
-        return self._y.array.copy()
 
     @property
     def information_gain(self) -> float:
@@ -120,7 +97,7 @@ class SparsePosterior(Posterior):
         return other
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        variance = self._covariance_of.diagonal(X)
+        variance = self._prior.diagonal(X)
         if len(self) == 0:
             return np.zeros(len(X)), std_of(variance)
         phi, whitened = self._features(X)
@@ -130,7 +107,7 @@ class SparsePosterior(Posterior):
         return self._c @ whitened, std_of(variance)
 
     def _covariance(self, X: FloatArray) -> FloatArray:
-        covariance = self._covariance_of.of(X)
+        covariance = self._prior.of(X)
         if len(self):
             phi, whitened = self._features(X)
             covariance -= phi.T @ phi
@@ -154,7 +131,7 @@ class SparsePosterior(Posterior):
         X = self._X.array
         U, R = self._inducing_points(X)
         with blas_threads(float(len(U)) ** 2 * len(X)):
-            phi = dtrsm(1.0, R, self._covariance_of.between(X, U).T, lower=1, overwrite_b=1)
+            phi = dtrsm(1.0, R, self._prior.between(X, U).T, lower=1, overwrite_b=1)
             gram = phi @ phi.T
             add_to_diagonal(gram, self.noise_std**2)
             B = dpotrf(gram, lower=1, clean=1)[0]
@@ -165,14 +142,14 @@ class SparsePosterior(Posterior):
         """Return the inducing points U and the Cholesky factor R of their covariance."""
         if self.choose == "random" and self._most < len(X):
             X = X[self._rng.choice(len(X), self._most, replace=False)]
-        prior = float(self._covariance_of.diagonal(X).max())
+        prior = float(self._prior.diagonal(X).max())
         redundant = min(REDUNDANT * prior, REDUNDANT_IN_NOISE * self.noise_std**2)
         redundant = max(redundant, ROUNDING * prior)
-        pivots, F, _ = pivoted_cholesky(self._covariance_of, X, self._most, redundant)
+        pivots, F, _ = pivoted_cholesky(self._prior, X, self._most, redundant)
         return X[pivots], np.asfortranarray(F[:, pivots].T)
 
     def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return φ(x) and B⁻¹φ(x), each (r, M)."""
         with blas_threads(2.0 * self.rank * self.rank * len(X)):
-            phi = dtrsm(1.0, self._R, self._covariance_of.between(X, self._U).T, lower=1)
+            phi = dtrsm(1.0, self._R, self._prior.between(X, self._U).T, lower=1)
             return phi, dtrsm(1.0, self._B, phi, lower=1)
