@@ -154,7 +154,7 @@ class OClokUCB(GPPolicy):
         covariance = np.empty((0, 0))
         beta, width = self.beta(decision.round, len(contexts)), 0.0
         if len(decision) and decision.mean is not None and decision.std is not None:
-            covariance = self.posterior.covariance(decision.contexts)
+            covariance = self.posterior._covariance(decision.contexts)
             widths = decision.index - decision.mean
             width = float(widths.sum())
             if self.condition_on_chosen:
