@@ -113,7 +113,8 @@ def finish(figure: Figure, x: str, y: str) -> Figure:
     if len(panels) == 1:
         figure.legend(handles, labels, loc="outside right upper")
     else:
-        columns = min(len(labels), 4 if len(panels) > 3 else 3)
+        entry = 0.65 + 0.06 * max(map(len, labels))  # inches: line, gaps and letters
+        columns = max(1, min(len(labels), 4, int(figure.get_figwidth() / entry)))
         figure.legend(handles, labels, loc="outside lower center", ncols=columns)
     return figure
 
