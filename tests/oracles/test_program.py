@@ -136,6 +136,12 @@ def test_a_solver_that_fails_is_not_believed(monkeypatch, answer, message):
         Program([[1.0, 1.0]], 0, 1)([0.5, 0.5])
 
 
+def test_where_presolve_fails_it_is_done_without():
+    # HiGHS 1.12 ends this one with "Solve error" instead of telling that it has no solution.
+    with pytest.raises(InfeasibleError, match="no choice of base arms"):
+        Program([[2.5, -1.0, 2.5]], 2, 2)(np.zeros(3))
+
+
 def test_a_loaded_program_answers_alike():
     rng = np.random.default_rng(1)
     oracle = Program(rng.integers(-2, 3, (3, 9)), [-np.inf, -1, 0], [2, np.inf, 3])

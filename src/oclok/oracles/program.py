@@ -78,16 +78,9 @@ class Program(SumOracle):
             if not self.is_feasible([]):
                 raise InfeasibleError("no base arms, and the empty super arm is not feasible")
             return np.empty(0, dtype=np.intp)
-        from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
-
-        largest = np.abs(index).max() or 1.0
-        answer = milp(
-            -index / largest * LARGEST_INDEX,
-            integrality=1,
-            bounds=Bounds(0, 1),
-            constraints=LinearConstraint(self._A, self._lower, self._upper),
-            options={"mip_rel_gap": 0},
-        )
+        answer = self._milp(index)
+        if answer.status not in (0, 2):  # presolve has been seen to fail on small equalities
+            answer = self._milp(index, presolve=False)
         if answer.status == 2:
             raise InfeasibleError("no choice of base arms meets all constraints")
         if answer.status != 0:
@@ -99,6 +92,17 @@ class Program(SumOracle):
                 "largest coefficient; do the coefficients of a row differ too much in size?"
             )
         return chosen
+
+    def _milp(self, index: FloatArray, *, presolve: bool = True) -> Any:
+        from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
+
+        return milp(
+            -index / (np.abs(index).max() or 1.0) * LARGEST_INDEX,
+            integrality=1,
+            bounds=Bounds(0, 1),
+            constraints=LinearConstraint(self._A, self._lower, self._upper),
+            options={"mip_rel_gap": 0, "presolve": presolve},
+        )
 
     def _state(self) -> dict[str, Any]:
         A = {"data": self._A.data, "indices": self._A.indices, "indptr": self._A.indptr}
