@@ -53,7 +53,7 @@ def as_outcomes(outcomes: ArrayLike, count: int, *, allow_nan: bool = False) -> 
     result = np.ascontiguousarray(array, dtype=np.float64)
     size = np.abs(result)
     wrong = size > LARGEST_OUTCOME if allow_nan else ~(size <= LARGEST_OUTCOME)
-    if wrong.any():
+    if np.count_nonzero(wrong):
         first = int(np.argmax(wrong))
         raise OutcomeError(
             f"outcomes must be finite and at most {LARGEST_OUTCOME:g} in size"
@@ -68,6 +68,10 @@ def as_positions(positions: ArrayLike, name: str, size: int | None = None) -> In
         array = np.asarray(positions)
     except ValueError as reason:
         raise InputError(f"{name} must be a 1-D array of integers; {reason}") from None
+    if array.dtype == np.intp and array.ndim == 1 and array.size:  # the rule: nothing to mend
+        is_ascending = not np.count_nonzero(array[1:] <= array[:-1])
+        if is_ascending and array[0] >= 0 and (size is None or array[-1] < size):
+            return array.copy()
     if array.size == 0:
         array = array.astype(np.intp)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -146,7 +150,7 @@ def _as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatA
         array = np.asarray(values)
     except ValueError as reason:
         raise error(f"{name} must be a rectangular array of numbers; {reason}") from None
-    if np.ma.is_masked(values):
+    if type(values) is not np.ndarray and np.ma.is_masked(values):
         raise error(f"{name} must not be masked; drop or fill what is missing")
     if array.dtype.kind not in "biuf":
         seen = f"dtype {array.dtype}"

@@ -19,6 +19,7 @@ from oclok.decision import Decision
 from oclok.errors import FeedbackError, InputError, OracleError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
+from oclok.posterior.observations import frozen
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_contexts, as_outcomes, as_positions
 
@@ -77,7 +78,7 @@ class Policy(Persistent, ABC):
             contexts: one row per base arm that is available in this round.
             oracle: feasible super arms of this round; the policy's own if left out.
         """
-        X = as_contexts(contexts, self._dimension)
+        X = frozen(self._as_contexts(contexts))
         chosen_by = self._oracle_for(oracle)
         t = self.round + 1
         rng = self._next_rng()
@@ -109,7 +110,7 @@ class Policy(Persistent, ABC):
         missing = self._missing(decision)
         y = as_outcomes(outcomes, missing.size, allow_nan=True)
         seen = ~np.isnan(y)
-        if (seen > missing).any():
+        if np.count_nonzero(seen > missing):
             twice = np.flatnonzero(seen > missing).tolist()
             raise FeedbackError(
                 f"decision {decision.id}: outcomes of its base arms {twice} were given before; "
@@ -117,26 +118,27 @@ class Policy(Persistent, ABC):
             )
         if not seen.size:
             return
-        if seen.all():
+        count = np.count_nonzero(seen)
+        if count == seen.size:
             self._learn(decision.contexts, y)
-        elif seen.any():
+        elif count:
             self._learn(decision.contexts[seen], y[seen])
         missing = missing & ~seen
-        if missing.any():
+        if np.count_nonzero(missing):
             self._pending[decision.round] = (decision, missing)
         else:
             del self._pending[decision.round]
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn from data that the policy did not choose: contexts (N, D), outcomes (N,)."""
-        X = as_contexts(contexts, self._dimension)
+        X = self._as_contexts(contexts)
         y = as_outcomes(outcomes, len(X))
         self._learn(X, y)
         self._dimension = X.shape[1]
 
     def index(self, contexts: ArrayLike) -> FloatArray:
         """Return the indices, shape (M,), that `select` would use now. Changes nothing."""
-        X = as_contexts(contexts, self._dimension)
+        X = self._as_contexts(contexts)
         return self._believe(X, self.round + 1, self._next_rng()).index
 
     @property
@@ -180,6 +182,10 @@ class Policy(Persistent, ABC):
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
         """Take note of a decision that was just made among `contexts`, out of `belief`."""
+
+    def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
+        """Return `contexts` checked: of the dimension that was seen before, and finite."""
+        return as_contexts(contexts, self._dimension)
 
     def _next_rng(self) -> np.random.Generator:
         """Return a generator in the state of the policy's own, to be kept if all goes well."""

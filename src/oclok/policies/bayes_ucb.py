@@ -34,5 +34,5 @@ class BayesUCB(GPPolicy):
     """
 
     def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        mean, std = self.posterior.predict(contexts)
+        mean, std = self.posterior._predict(contexts)
         return Belief(mean + ndtri(1 - 1 / (t + 1)) * std, mean, std)

@@ -67,13 +67,15 @@ class Ledger(Persistent):
         self.largest_eigenvalue = 0.0
         self._waiting: list[FloatArray] = []
 
-    def record(self, beta: float, width: float, covariance: FloatArray, allowance: float) -> None:
-        """Take note of a round: β_t, √β_t Σ_k σ_t,k, Σ_t of shape (K, K) and e_t."""
+    def record(
+        self, beta: float, width: float, covariance: FloatArray | None, allowance: float
+    ) -> None:
+        """Take note of a round: β_t, √β_t Σ_k σ_t,k, Σ_t (K, K), if it chose any, and e_t."""
         self.rounds += 1
         self.sum_beta += beta
         self.sum_widths += width
         self.sum_allowance += allowance
-        if len(covariance):
+        if covariance is not None:
             self.largest_super_arm = max(self.largest_super_arm, len(covariance))
             self._waiting.append(covariance)
             if len(self._waiting) >= AT_ONCE:

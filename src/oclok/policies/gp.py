@@ -17,8 +17,8 @@ from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.observations import Rows
-from oclok.typing import FloatArray
-from oclok.validation import as_count
+from oclok.typing import ArrayLike, FloatArray
+from oclok.validation import as_contexts, as_count
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -86,17 +86,21 @@ class GPPolicy(Policy):
         rows = self._residuals.array.reshape(-1, 2)
         return judge(rows[:, 0], rows[:, 1], levels)
 
+    def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
+        return as_contexts(contexts, self.posterior.dimension or self._dimension)
+
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
-        judged = np.empty((0, 2))
+        judged = None
         if len(outcomes) <= JUDGED_AT_ONCE:
-            judged = np.column_stack(self.posterior.innovations(contexts, outcomes))
-        self.posterior.update(contexts, outcomes)
-        self._residuals.extend(judged)
+            judged = np.array(self.posterior._innovations(contexts, outcomes)).T
+        self.posterior._update(contexts, outcomes)
+        if judged is not None:
+            self._residuals.extend(judged)
         if self.refit_every and self.round - self._refitted_at >= self.refit_every:
             self._refit()
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
-        self.posterior.expect(contexts, decision.super_arm)
+        self.posterior._expect(contexts, decision.super_arm, decision.contexts)
 
     def _refit(self) -> None:
         if len(self.posterior) < LEAST_TO_REFIT:

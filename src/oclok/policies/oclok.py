@@ -104,7 +104,7 @@ class OClokUCB(GPPolicy):
         return self._ledger.certificate(lipschitz, self.delta)
 
     def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        belief = self._upper_bound(self.posterior.predict_bounded(contexts), t, len(contexts))
+        belief = self._upper_bound(self.posterior._predict_bounded(contexts), t, len(contexts))
         if not self.condition_on_chosen:
             return belief
         return self._given(self._conditioned(contexts), belief, t)
@@ -121,7 +121,7 @@ class OClokUCB(GPPolicy):
         index, error = belief.index, belief.error
         is_open = index + error >= np.min((index - error)[super_arm], initial=np.inf)
         is_open[super_arm] = True
-        finer = self.posterior.refine(contexts[is_open])
+        finer = self.posterior._refine(contexts[is_open])
         if finer is None:
             return super_arm, belief, False
         belief = belief.replaced(is_open, self._upper_bound(finer, t, len(contexts)))
@@ -151,8 +151,7 @@ class OClokUCB(GPPolicy):
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
         super()._decided(decision, contexts, belief)
-        covariance = np.empty((0, 0))
-        beta, width = self.beta(decision.round, len(contexts)), 0.0
+        beta, width, covariance = self.beta(decision.round, len(contexts)), 0.0, None
         if len(decision) and decision.mean is not None and decision.std is not None:
             covariance = self.posterior._covariance(decision.contexts)
             widths = decision.index - decision.mean

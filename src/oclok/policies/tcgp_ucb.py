@@ -29,7 +29,7 @@ from oclok.policies.oclok import OClokUCB
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_contexts, as_outcomes, as_vector
+from oclok.validation import as_outcomes, as_vector
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -111,8 +111,8 @@ class TCGPUCB(OClokUCB):
 
     def group_index(self, contexts: ArrayLike) -> FloatArray:
         """Return the group indices, shape (M,), that `select` would use now. Changes nothing."""
-        X = as_contexts(contexts, self._dimension)
-        return self._group_bound(self.group_posterior.predict_bounded(X), len(X))[0]
+        X = self._as_contexts(contexts)
+        return self._group_bound(self.group_posterior._predict_bounded(X), len(X))[0]
 
     def select(
         self,
@@ -140,10 +140,10 @@ class TCGPUCB(OClokUCB):
             if threshold is not None:
                 raise InputError("threshold needs groups: give the group of each base arm")
             return super().select(contexts, oracle)  # type: ignore[arg-type]  # refused there
-        X = as_contexts(contexts, self._dimension)
+        X = self._as_contexts(contexts)
         remaining = self._among_good(X, groups, threshold, oracle)
         decision = super().select(X, remaining)
-        self.group_posterior.expect(X)
+        self.group_posterior._expect(X, None, None)
         if len(decision):
             self._grouped.append(decision.round)
         return decision
@@ -174,7 +174,7 @@ class TCGPUCB(OClokUCB):
         if np.ndim(_as_array(outcomes)) == 1:
             super().observe(contexts, outcomes)
             return
-        X = as_contexts(contexts, self._dimension)
+        X = self._as_contexts(contexts)
         pairs = _as_pairs(outcomes, len(X), allow_nan=False)
         learned = self._groups_given(X, pairs[:, 1])
         super().observe(X, pairs[:, 0])
@@ -204,7 +204,7 @@ class TCGPUCB(OClokUCB):
         labels, group = _as_groups(groups, len(X))
         thresholds = _as_thresholds(threshold, labels)
         sizes = np.bincount(group)
-        index, error = self._group_bound(self.group_posterior.predict_bounded(X), len(X))
+        index, error = self._group_bound(self.group_posterior._predict_bounded(X), len(X))
         margin = np.bincount(group, index) / sizes - thresholds
         if not (margin >= 0).any():
             best = int(np.argmax(margin))

@@ -35,5 +35,5 @@ class ThompsonSampling(GPPolicy):
     _is_random = True
 
     def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        mean, std = self.posterior.predict(contexts)
-        return Belief(self.posterior.sample(contexts, rng), mean, std)
+        mean, std = self.posterior._predict(contexts)
+        return Belief(self.posterior._sample(contexts, rng), mean, std)

@@ -78,12 +78,16 @@ class Posterior(Persistent, ABC):
             the noise, in the variance that was foreseen for each; shape (N,).
         """
         X = as_contexts(contexts, self.dimension)
-        residual = as_outcomes(outcomes, len(X)) - self._predict_known(X)
+        return self._innovations(X, as_outcomes(outcomes, len(X)))
+
+    def _innovations(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        residual = y - self._predict_known(X)
         S = self._covariance(X)
         add_to_diagonal(S, self.noise_std**2)
         C = factor(S, self.noise_std**2)
         whitened: FloatArray = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
-        return whitened, np.maximum(1 - (self.noise_std / C.diagonal()) ** 2, 0.0)
+        share = self.noise_std / C.diagonal()
+        return whitened, np.maximum(1 - share * share, 0.0)
 
     def sample(self, contexts: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
@@ -104,6 +108,8 @@ class Posterior(Persistent, ABC):
 
         Changes no answer. `chosen` are positions into `contexts`, as a policy has chosen them.
         """
+        X = as_contexts(contexts, self.dimension)
+        self._expect(X, chosen, None if chosen is None else X[chosen])
 
     def __len__(self) -> int:
         """Return the number of outcomes learned."""
@@ -142,6 +148,9 @@ class Posterior(Persistent, ABC):
 
     @abstractmethod
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+    def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
+        """Do what `expect` says; `at`, shape (K, D), are the contexts of those `chosen`."""
 
     def _predict_bounded(self, X: FloatArray) -> Bounded:
         return Bounded(*self._predict(X), np.inf, np.inf)

@@ -2,7 +2,7 @@
 
     E         K - ΦᵀΦ, what the dictionary leaves of the prior covariance of all contexts so far
     τ         tr E = Σ ρ(x_n), kept as it grows           ρ      ρ(x) of the context asked for
-    a         (ΦᵀΦ + σ²I)⁻¹y, |a| ≤ s/σ²                  v, σ²  variance given; noise variance
+    a         (ΦᵀΦ + σ²I)⁻¹y, its norm bounded            v, σ²  variance given; noise variance
 
     exact variance  ≤  v + 2√(vτρ)/σ + τv/σ²  =: v⁺       exact variance  ≥  v - 2√(v⁺τρ)/σ
     |mean - exact|  ≤  |a| (√(τρ) + τ√v⁺/σ)
@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dgemv
 
 from oclok.posterior.base import Bounded
 from oclok.posterior.exact import CHUNK
 from oclok.posterior.features import FeatureModel
 from oclok.posterior.linalg import std_of
+from oclok.posterior.observations import frozen
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 
@@ -29,7 +29,7 @@ SLACK = 1e-9
 
 
 class Features(NamedTuple):
-    """Contexts X (M, D) with φ and B⁻¹φ, each (r, M), and ρ (M,)."""
+    """Contexts X (M, D) with φ and Sᵀφ, each (r, M), and ρ (M,)."""
 
     X: FloatArray
     phi: FloatArray
@@ -38,12 +38,8 @@ class Features(NamedTuple):
 
     def at(self, X: FloatArray, positions: IntArray) -> Features:
         """Return the features of contexts X that stand at `positions` here."""
-        return Features(
-            _frozen(X),
-            self.phi[:, positions],
-            self.whitened[:, positions],
-            self.residual[positions],
-        )
+        phi, whitened = self.phi[:, positions], self.whitened[:, positions]
+        return Features(frozen(X), phi, whitened, self.residual[positions])
 
 
 def moments(
@@ -57,13 +53,12 @@ def moments(
         with blas_threads(2.0 * model.rank**2 * len(X[part])):
             phi, residual[part] = model.features(X[part])
             whitened = model.whiten(phi)
-            mean[part] = dgemv(1.0, whitened, model.c, trans=1)
+            mean[part] = model.mean(phi)
             np.einsum("rm,rm->m", whitened, whitened, out=variance[part])
-    variance *= model.noise_std**2
     variance += residual
     if len(X) > step:
         return mean, variance, residual, None
-    return mean, variance, residual, Features(_frozen(X), phi, whitened, residual)
+    return mean, variance, residual, Features(frozen(X), phi, whitened, residual)
 
 
 def bounded(
@@ -78,8 +73,3 @@ def bounded(
     slack = SLACK * float(np.sqrt(model.prior))
     mean_error = model.weight_norm * (root + tau / sigma * largest) + slack
     return Bounded(mean, std, mean_error, np.maximum(largest - std, std - smallest) + slack)
-
-
-def _frozen(X: FloatArray) -> FloatArray:
-    """Return X, or a copy that nobody else can write to."""
-    return X.copy() if X.flags.writeable else X

@@ -23,7 +23,7 @@ from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 
 #: Rows of a panel; 128 to 384 are within 5% of each other at N = 1,250 with 100 arms.
-PANEL = 256
+PANEL = 192
 
 
 class GrowingCholesky(Persistent):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg.blas import dgemv
 
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.bounds import Features, bounded, moments
@@ -24,8 +25,8 @@ from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.observations import Rows, find_rows
 from oclok.posterior.pivoted import pivoted_cholesky
 from oclok.threads import blas_threads
-from oclok.typing import ArrayLike, FloatArray, IntArray
-from oclok.validation import as_contexts, as_positive
+from oclok.typing import FloatArray, IntArray
+from oclok.validation import as_positive
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -118,20 +119,19 @@ class DictionaryPosterior(Posterior):
             other._update_weighted(self._X.array, self._y.array, self._weights.array)
         return other
 
-    def expect(self, contexts: ArrayLike, chosen: IntArray | None = None) -> None:
-        """Take contexts (M, D) as candidates for the dictionary, and keep those `chosen`."""
-        X = as_contexts(contexts, self.dimension)
+    def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
+        """Take X as candidates for the dictionary, and keep the features of those `chosen`."""
         if isinstance(self._belief, ExactPosterior):
-            self._belief.expect(X, chosen)
+            self._belief._expect(X, chosen, at)
             self._remembered = _latest(self._remembered, _sample([X]))
             return
         if len(X) > REMEMBERED:
             X, chosen = _sample([X]), None
         f = self._features(self._belief, X)
-        if chosen is not None:
-            self._chosen = f.at(X[chosen], chosen)
-        novel = X[f.residual > self.tolerance]
-        if len(novel):
+        if chosen is not None and at is not None:
+            self._chosen = f.at(at, chosen)
+        if f.residual.max() > self.tolerance:
+            novel = X[f.residual > self.tolerance]
             self._novel = _latest(self._novel, novel)
             self._remembered = _latest(self._remembered, novel)
 
@@ -148,7 +148,7 @@ class DictionaryPosterior(Posterior):
     def _predict_known(self, X: FloatArray) -> FloatArray:
         if isinstance(self._belief, ExactPosterior):
             return self._belief._predict_known(X)
-        return self._belief.c @ self._features(self._belief, X).whitened
+        return self._belief.mean(self._features(self._belief, X).phi)
 
     def _refine(self, X: FloatArray) -> Bounded | None:
         if isinstance(self._belief, ExactPosterior) or len(self) > AFFORDABLE:
@@ -164,8 +164,10 @@ class DictionaryPosterior(Posterior):
         f = self._features(self._belief, X)
         if f.residual.max() > self.tolerance:
             return super()._sample(X, rng)
-        weights = self._belief.c + self.noise_std * rng.standard_normal(self._belief.rank)
-        return weights @ f.whitened + np.sqrt(f.residual) * rng.standard_normal(len(X))
+        sample = self._belief.mean(f.phi)
+        sample += dgemv(1.0, f.whitened, rng.standard_normal(self._belief.rank), trans=1)
+        sample += np.sqrt(f.residual) * rng.standard_normal(len(X))
+        return sample
 
     def _covariance(self, X: FloatArray) -> FloatArray:
         if isinstance(self._belief, ExactPosterior):
@@ -174,7 +176,6 @@ class DictionaryPosterior(Posterior):
         if self._joint is not None and self._joint[0] is f:
             return self._joint[1].copy()
         covariance = gram(f.whitened)
-        covariance *= self.noise_std**2
         if f.residual.max() > self.tolerance:
             covariance += self._belief.covariance.of(X)
             covariance -= gram(f.phi)
@@ -215,14 +216,13 @@ class DictionaryPosterior(Posterior):
         self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
     ) -> None:
         f = self._features(model, X)
-        is_novel = f.residual > self.tolerance
-        novel = self._novel
-        if is_novel.any():
-            novel = _latest(novel, X[is_novel])
+        largest, novel = f.residual.max(), self._novel
+        if largest > self.tolerance:
+            novel = _latest(novel, X[f.residual > self.tolerance])
         waiting = 0 if novel is None else len(novel)
-        urgent = f.residual.max() > URGENT * self.tolerance
+        urgent = largest > URGENT * self.tolerance
         if not urgent and waiting <= max(8, NOVEL_SHARE * model.rank):
-            model.absorb_features(f.phi, f.residual, y, weights)
+            model.absorb_features(f.phi, f.whitened, f.residual, y, weights)
             saved = float(len(self)) ** 2 - 2.0 * model.rank**2
             self._saved += max(saved, 0.0) * TYPICAL_ARMS
             self._novel = novel
@@ -314,7 +314,7 @@ class DictionaryPosterior(Posterior):
     def _features(self, model: FeatureModel, X: FloatArray) -> Features:
         """Return the features of X, from what was asked last where X is part of that."""
         for known in (self._chosen, self._asked):
-            if known is not None and np.array_equal(known.X, X):
+            if known is not None and (known.X is X or np.array_equal(known.X, X)):
                 return known
         for known in (self._chosen, self._asked):
             positions = None if known is None else find_rows(known.X, X)

@@ -23,9 +23,8 @@ from oclok.errors import NumericalError
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.cholesky import PANEL, GrowingCholesky
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
-from oclok.posterior.observations import Rows, find_rows
-from oclok.threads import blas_threads
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.posterior.observations import Rows, find_rows, frozen
+from oclok.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -72,14 +71,6 @@ class ExactPosterior(Posterior):
         """All contexts so far, shape (N, D)."""
         return self.contexts
 
-    def expect(self, contexts: ArrayLike, chosen: IntArray | None = None) -> None:
-        """Keep what the last `predict` did for the `chosen` ones of these contexts (M, D)."""
-        if chosen is None or self._solved is None:
-            return
-        known, V = self._solved
-        if np.array_equal(known, contexts):
-            self._chosen = (known[chosen], V[:, chosen])
-
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         self._solved = None
         variance = self._prior.diagonal(X)
@@ -93,8 +84,16 @@ class ExactPosterior(Posterior):
             mean[part] = self._mean(V)
             variance[part] -= np.einsum("nm,nm->m", V, V)
         if len(X) <= step:
-            self._solved = (X.copy(), V)
+            self._solved = (frozen(X), V)
         return mean, std_of(variance)
+
+    def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
+        """Keep what the last `_predict` did for the `chosen` ones of X."""
+        if chosen is None or at is None or self._solved is None:
+            return
+        known, V = self._solved
+        if known is X or np.array_equal(known, X):
+            self._chosen = (frozen(at), V[:, chosen])
 
     def _predict_bounded(self, X: FloatArray) -> Bounded:
         return Bounded(*self._predict(X), 0.0, 0.0)
@@ -103,14 +102,14 @@ class ExactPosterior(Posterior):
         return self._mean(self._solved_for(X)) if len(self) else np.zeros(len(X))
 
     def _covariance(self, X: FloatArray) -> FloatArray:
-        if self._joint is not None and np.array_equal(self._joint[0], X):
+        if self._joint is not None and (self._joint[0] is X or np.array_equal(self._joint[0], X)):
             return self._joint[1].copy()
         covariance = self._prior.of(X)
         if len(self):
             V = self._solved_for(X)
             covariance -= gram(V)
         if len(X) <= PANEL:
-            self._joint = (X.copy(), covariance.copy())
+            self._joint = (frozen(X), covariance.copy())
         return covariance
 
     def _update(self, X: FloatArray, y: FloatArray) -> None:
@@ -134,20 +133,18 @@ class ExactPosterior(Posterior):
     def _append(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> None:
         V = self._solved_for(X)
         S = self._covariance(X)
-        residual = y.copy()
-        if len(self):
-            residual -= self._mean(V)
+        residual = y - self._mean(V) if len(self) else y
         add_to_diagonal(S, np.maximum(noise, self._rounding(X)))
         C = factor(S, self.noise_std**2)
         whitened = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
-        if not np.isfinite(whitened).all():
+        if np.count_nonzero(np.isfinite(whitened)) < len(whitened):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
         self._L.append(V.T, C)
         self._X.extend(X)
         self._y.extend(y)
         self._z.extend(whitened)
         self._solved = self._chosen = self._joint = None
-        self._gain += float(np.log(C.diagonal()).sum() - np.log(noise).sum() / 2)
+        self._gain += float(np.log(C.diagonal() / np.sqrt(noise)).sum())
 
     def _whiten(self, X: FloatArray) -> FloatArray:
         """Return V = L⁻¹K(X, x), shape (N, M)."""
@@ -161,6 +158,8 @@ class ExactPosterior(Posterior):
         """
         if len(self) == 0:
             return np.empty((0, len(X)))
+        if self._chosen is not None and self._chosen[0] is X:
+            return self._chosen[1]
         for solved in (self._chosen, self._solved):
             positions = None if solved is None else find_rows(solved[0], X)
             if solved is not None and positions is not None:
@@ -168,8 +167,7 @@ class ExactPosterior(Posterior):
         return self._whiten(X)
 
     def _mean(self, V: FloatArray) -> FloatArray:
-        with blas_threads(2.0 * V.size):
-            mean: FloatArray = dgemv(1.0, V.T, self._z.array)
+        mean: FloatArray = dgemv(1.0, V.T, self._z.array)
         return mean
 
     def with_kernel(self, kernel: Kernel, noise_std: float) -> ExactPosterior:

@@ -19,7 +19,7 @@ from oclok.errors import InputError
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.observations import Rows
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import FloatArray, IntArray
 from oclok.validation import as_count, as_probability
 
 if TYPE_CHECKING:
@@ -101,9 +101,8 @@ class ForgettingPosterior(Posterior):
         other._inner = self._inner.with_kernel(kernel, noise_std)
         return other
 
-    def expect(self, contexts: ArrayLike, chosen: IntArray | None = None) -> None:
-        """Prepare for more contexts (M, D) like these, and for outcomes of those `chosen`."""
-        self._inner.expect(contexts, chosen)
+    def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
+        self._inner._expect(X, chosen, at)
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self._inner._predict(X)

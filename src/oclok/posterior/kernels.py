@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg.blas import dgemm
 from scipy.spatial.distance import cdist
 
 from oclok.errors import ContextError, InputError
@@ -24,6 +25,11 @@ from oclok.typing import FloatArray
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
+
+#: Entries of a matrix of distances from which one product is quicker than a loop …
+MANY = 20_000
+#: … and half the sum of the squared lengths of two contexts up to which it is as good.
+NEAR = 64.0
 
 _Function = Callable[[FloatArray, FloatArray], Any]
 _Diagonal = Callable[[FloatArray], Any]
@@ -154,11 +160,10 @@ def _combine(
 
 
 def _rbf(kernel: Any) -> tuple[_Function, _Diagonal]:
-    distances = _scaled_distances(kernel, "sqeuclidean")
+    exponents = _rbf_exponents(kernel)
 
     def between(X: FloatArray, Y: FloatArray) -> FloatArray:
-        d = distances(X, Y)
-        d *= -0.5
+        d = exponents(X, Y)
         return np.exp(d, out=d)
 
     return between, lambda X: 1.0
@@ -188,6 +193,37 @@ def _matern(kernel: Any) -> tuple[_Function, _Diagonal]:
         return polynomial
 
     return between, lambda X: 1.0
+
+
+def _rbf_exponents(kernel: Any) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Return a function of X and Y that gives -d²/2.
+
+    Where there are many, it is one product, [x, -|x|²/2, 1] · [y, 1, -|y|²/2], as long as contexts
+    are near enough to the origin for it to be right to 1e-13. At 1,250 × 100 that takes a third
+    of the time.
+    """
+    distances = _scaled_distances(kernel, "sqeuclidean")
+    length_scale = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
+
+    def extended(X: FloatArray, one: int, square: int) -> FloatArray:
+        D = X.shape[1]
+        result = np.empty((len(X), D + 2), order="F")
+        x = np.divide(X, length_scale, out=result[:, :D])
+        np.einsum("nd,nd->n", x, x, out=result[:, D + square])
+        result[:, D + square] *= -0.5
+        result[:, D + one] = 1.0
+        return result
+
+    def exponents(X: FloatArray, Y: FloatArray) -> FloatArray:
+        if len(X) * len(Y) >= MANY and X.shape[1] == Y.shape[1]:
+            x, y = extended(X, 1, 0), extended(Y, 0, 1)
+            if x[:, -2].min() + y[:, -1].min() > -NEAR:
+                return np.asarray(dgemm(1.0, y, x, trans_b=1)).T
+        d = distances(X, Y)
+        d *= -0.5
+        return d
+
+    return exponents
 
 
 def _rational_quadratic(kernel: Any) -> tuple[_Function, _Diagonal]:

@@ -68,6 +68,17 @@ class Rows(Persistent):
         self._size = len(self._buffer)
 
 
+def frozen(rows: FloatArray) -> FloatArray:
+    """Return `rows` if nobody can write to them, or a copy of which that is true.
+
+    What is kept with frozen contexts is found again by looking whether they are the same object.
+    """
+    if rows.flags.writeable or rows.base is not None:
+        rows = rows.copy()
+        rows.flags.writeable = False
+    return rows
+
+
 def find_rows(known: FloatArray, rows: FloatArray) -> IntArray | None:
     """Return where each of `rows` (K, D) stands in `known` (M, D); None unless all do."""
     if known.shape[1] != rows.shape[1] or known.size * len(rows) > _WORTHWHILE:

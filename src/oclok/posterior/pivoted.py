@@ -55,12 +55,14 @@ def pivoted_cholesky(
             row -= F[:j, pivot] @ F[:j]
             row /= math.sqrt(left)
             row[pivot] = math.sqrt(left)  # a `WhiteKernel` has its variance on the diagonal only
-            row[pivots] = 0.0
             F[j] = row
-            variance -= row * row
+            row *= row
+            variance -= row
+            variance[pivot] = -math.inf
             pivots.append(pivot)
-            variance[pivots] = 0.0
-    return np.array(pivots, dtype=np.intp), F[: done + len(pivots)], float(variance.max())
+    F = F[: done + len(pivots)]
+    F[done:, pivots] = np.triu(F[done:, pivots])  # below is rounding error
+    return np.array(pivots, dtype=np.intp), F, max(float(variance.max()), 0.0)
 
 
 def _is_hopeless(path: list[float], tolerance: float, rank: int) -> bool:
