@@ -1,7 +1,7 @@
 """How far a round is from the bare BLAS, LAPACK and kernel calls that it cannot do without.
 
 r, N, M, K    rank, observations, base arms, chosen base arms
-R, B, F       factors of the dictionary (see oclok.posterior.features)
+R, S, m       factors and weights of the dictionary (see oclok.posterior.features)
 L, z          factor and whitened outcomes of the exact posterior
 """
 
@@ -12,8 +12,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dgemv, dsyrk, dtrsm
-from scipy.linalg.lapack import dpotrf, dtpqrt
+from scipy.linalg.blas import dgemm, dgemv, dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
@@ -60,9 +60,10 @@ def _dictionary(tasks: list[workload.Task], start: int, repeats: int) -> Row:
 
 def _dictionary_floor(r: int) -> Callable[[], Any]:
     rng = np.random.default_rng(0)
-    U, X, c = rng.random((r, 3)), rng.random((M, 3)), rng.standard_normal(r)
-    R, B = (np.asfortranarray(np.tril(rng.random((r, r))) + r * np.eye(r)) for _ in range(2))
-    F = np.asfortranarray(np.triu(rng.random((r + 1, r + 1))) + r * np.eye(r + 1))
+    U, X, m = rng.random((r, 3)), rng.random((M, 3)), rng.standard_normal(r)
+    R = np.asfortranarray(np.tril(rng.random((r, r))) + r * np.eye(r))
+    S = np.asfortranarray(np.eye(r))
+    identity = np.eye(K, order="F")
 
     def bare() -> None:
         k = cdist(X, U, "sqeuclidean")
@@ -70,13 +71,14 @@ def _dictionary_floor(r: int) -> Callable[[], Any]:
         np.exp(k, out=k)
         phi = dtrsm(1.0, R, k.T, lower=1, overwrite_b=1)
         np.einsum("rm,rm->m", phi, phi)
-        whitened = dtrsm(1.0, B, phi, lower=1)
+        whitened = dgemm(1.0, S, phi, trans_a=1)
         np.einsum("rm,rm->m", whitened, whitened)
-        c @ whitened
-        rows = np.empty((K, r + 1), order="F")
-        rows[:, :-1] = phi[:, :K].T
-        rows[:, -1] = 1.0
-        dtpqrt(0, 16, F, rows, overwrite_b=1)
+        dgemv(1.0, phi, m, trans=1)
+        P = whitened[:, :K]
+        C = dpotrf(dsyrk(1.0, P, beta=1.0, c=identity, trans=1, lower=1), lower=1)[0]
+        J = dgemm(1.0, S, dtrsm(1.0, C, P, side=1, lower=1, trans_a=1))
+        Y = dtrsm(1.0, C, P, side=1, lower=1, trans_a=1)
+        dgemm(-1.0, J, Y, trans_b=1, beta=1.0, c=S)
 
     return bare
 

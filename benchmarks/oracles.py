@@ -38,8 +38,9 @@ def run(quick: bool) -> Result:
         Target("TIM+'s best value over Coverage's", 1, tim["highest value"], at_most=True),
     ]
     notes = (
-        "ms is one call, the median. Value is that of the chosen super arm as a share of the exact "
-        "one's. Graphs are rounds of Simulation III, and random ones with 100 times the edges."
+        "ms is one call, the median over turns of at least 5 ms each. Value is that of the chosen "
+        "super arm as a share of the exact one's. Graphs are rounds of Simulation III, and random "
+        "ones with 100 times the edges."
     )
     return Result("Oracles", rows, targets, notes)
 

@@ -48,6 +48,7 @@ def test_exact_is_as_good_as_trying_all_sets(graph, k, wide):
     oracle = Coverage(left, right, k)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coverage, "LARGEST_DENSE", 2**22 if wide else 1)
+        patch.setattr(coverage, "MOST_PAIRS", 256 if wide else 2)
         super_arm = oracle(index)
     assert oracle.is_feasible(super_arm)
     best = best_coverage(left, right, index, k)
@@ -98,7 +99,7 @@ def test_the_value_is_lipschitz(graph, k, change):
     assert difference <= oracle.lipschitz * np.abs(means - other)[super_arm].sum() + 1e-12
 
 
-@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("largest", [0, 2**22])
 def test_a_sparse_matrix_gives_what_a_dense_one_gives(monkeypatch, k, largest):
     rng = np.random.default_rng(k)
@@ -109,12 +110,24 @@ def test_a_sparse_matrix_gives_what_a_dense_one_gives(monkeypatch, k, largest):
         dense[solver] = Coverage(left, right, k, solver)(index).tolist()
     sparse_matrix = coverage.csr_array
     monkeypatch.setattr(
-        coverage, "_matrix", lambda i, j, p, shape: sparse_matrix((p, (i, j)), shape=shape)
+        coverage, "_matrix", lambda i, j, p, *shape: sparse_matrix((p, (i, j)), shape=shape)
     )
     monkeypatch.setattr(coverage, "LARGEST_DENSE", largest)
     for solver in ("greedy", "exact"):
         sparse[solver] = Coverage(left, right, k, solver)(index).tolist()
     assert sparse == dense
+
+
+@pytest.mark.parametrize("edges", [300, 1_500, 6_000])
+def test_three_nodes_are_the_best_whichever_way_they_are_found(monkeypatch, edges):
+    rng = np.random.default_rng(edges)
+    left, right = np.divmod(rng.choice(75 * 200, edges, replace=False), 200)
+    oracle, index = Coverage(left, right, 3), rng.random(edges)
+    values = []
+    for most in (0, 10**6):
+        monkeypatch.setattr(coverage, "MOST_PAIRS", most)
+        values.append(oracle.value(index, oracle(index)))
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
 
 
 def test_a_graph_too_large_for_a_dense_matrix_is_solved():

@@ -144,10 +144,10 @@ class FeatureModel(Persistent):
         rows /= noise[:, None]
         F = np.zeros((r + 1, r + 1), order="F")
         add_to_diagonal(F[:r, :r], 1.0)
-        with blas_threads(2.0 * rows.size * r):
+        with blas_threads(0.0):  # two threads take longer over tpqrt's narrow blocks
             F = dtpqrt(0, min(BLOCK, r + 1), F, rows, overwrite_a=1, overwrite_b=1)[0]
-            T = np.asfortranarray(F[:r, :r])
-            S = dtrsm(1.0, T, self.S, side=1)
+        T = np.asfortranarray(F[:r, :r])
+        S = dtrsm(1.0, T, self.S, side=1)
         gain = float(np.log(np.abs(T.diagonal())).sum())
         return S, self.m + dgemv(1.0, S, F[:r, r]), float(F[r, r]) ** 2, gain
 
