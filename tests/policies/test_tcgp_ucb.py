@@ -211,7 +211,7 @@ def test_outcomes_given_twice_are_refused_and_change_nothing() -> None:
 @pytest.mark.parametrize("fails", ["posterior", "group_posterior"])
 def test_if_one_posterior_cannot_learn_neither_does(fails: str) -> None:
     class Stubborn(ExactPosterior):
-        def _update(self, X: Any, y: Any) -> None:
+        def _update_weighted(self, X: Any, y: Any, weights: Any) -> Any:
             raise ArithmeticError
 
     policy = TCGPUCB(

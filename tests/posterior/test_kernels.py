@@ -23,7 +23,7 @@ from sklearn.gaussian_process.kernels import (
 from oclok.errors import OclokError
 from oclok.persistence import dumps, loads
 from oclok.posterior import ExactPosterior
-from oclok.posterior.kernels import Covariance
+from oclok.posterior.kernels import MANY, Covariance
 
 
 @settings(max_examples=10, deadline=None)
@@ -38,6 +38,26 @@ def test_a_covariance_has_scikit_learns_numbers(
     np.testing.assert_allclose(covariance.between(X, Y), kernel(X, Y), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(covariance.of(X), kernel(X), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(covariance.diagonal(X), kernel.diag(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("D", [1, 3, 10])
+@pytest.mark.parametrize("away", [0.0, 3.0, 1e3, 1e6])
+def test_many_entries_have_scikit_learns_numbers_too(
+    make_kernel: Callable[[int], Any], D: int, away: float
+) -> None:
+    rng = np.random.default_rng(D)
+    X, Y = rng.standard_normal((400, D)) + away, rng.standard_normal((MANY // 400 + 1, D)) + away
+    kernel = make_kernel(D)
+    size = np.abs(kernel(X, Y)).max()
+    ours = Covariance(kernel).between(X, Y)
+    np.testing.assert_allclose(ours, kernel(X, Y), rtol=0, atol=1e-13 * max(size, 1.0))
+
+
+@pytest.mark.parametrize("away", [0.0, 1e3])
+def test_of_many_contexts_a_lengthscale_too_many_is_refused(away: float) -> None:
+    X = np.full((200, 3), away)
+    with pytest.raises(OclokError, match="2 lengthscales; got contexts of 3 columns"):
+        Covariance(RBF([1.0, 2.0])).between(X, X)
 
 
 @pytest.mark.parametrize(

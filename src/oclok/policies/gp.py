@@ -90,12 +90,11 @@ class GPPolicy(Policy):
         return as_contexts(contexts, self.posterior.dimension or self._dimension)
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
-        judged = None
         if len(outcomes) <= JUDGED_AT_ONCE:
-            judged = np.array(self.posterior._innovations(contexts, outcomes)).T
-        self.posterior._update(contexts, outcomes)
-        if judged is not None:
-            self._residuals.extend(judged)
+            judged = self.posterior._update_judged(contexts, outcomes)
+            self._residuals.extend(np.array(judged).T)
+        else:
+            self.posterior._update(contexts, outcomes)
         if self.refit_every and self.round - self._refitted_at >= self.refit_every:
             self._refit()
 

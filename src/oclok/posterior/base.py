@@ -86,8 +86,11 @@ class Posterior(Persistent, ABC):
         add_to_diagonal(S, self.noise_std**2)
         C = factor(S, self.noise_std**2)
         whitened: FloatArray = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
-        share = self.noise_std / C.diagonal()
-        return whitened, np.maximum(1 - share * share, 0.0)
+        return whitened, self._share_of_f(C.diagonal())
+
+    def _share_of_f(self, foreseen_std: FloatArray) -> FloatArray:
+        share_of_noise = self.noise_std / foreseen_std
+        return np.maximum(1.0 - share_of_noise * share_of_noise, 0.0)
 
     def sample(self, contexts: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
@@ -145,6 +148,12 @@ class Posterior(Persistent, ABC):
 
     @abstractmethod
     def _update(self, X: FloatArray, y: FloatArray) -> None: ...
+
+    def _update_judged(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Learn y, seen at X, and return what `innovations` said of it before."""
+        judged = self._innovations(X, y)
+        self._update(X, y)
+        return judged
 
     @abstractmethod
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]: ...

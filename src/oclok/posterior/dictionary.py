@@ -20,7 +20,7 @@ from scipy.linalg.blas import dgemv
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.bounds import Features, bounded, moments
 from oclok.posterior.exact import ExactPosterior
-from oclok.posterior.features import FeatureModel
+from oclok.posterior.features import FEW, FeatureModel
 from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.observations import Rows, find_rows
 from oclok.posterior.pivoted import pivoted_cholesky
@@ -187,12 +187,34 @@ class DictionaryPosterior(Posterior):
     def _update(self, X: FloatArray, y: FloatArray) -> None:
         self._update_weighted(X, y, np.ones(len(y)))
 
+    def _update_judged(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        ones = np.ones(len(y))
+        if isinstance(self._belief, ExactPosterior):
+            if len(self) + len(y) >= self._next_try:
+                return super()._update_judged(X, y)
+            judged = self._belief._update_judged(X, y)
+        else:
+            f = self._features(self._belief, X)
+            if len(y) > FEW or self._must_grow(self._belief, f):
+                return super()._update_judged(X, y)
+            z, foreseen_std = self._absorb(self._belief, f, y, ones)
+            judged = z, self._share_of_f(foreseen_std)
+        self._keep(X, y, ones)
+        return judged
+
     def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn outcomes whose noise has variance σ² / weights, shape (N,)."""
         if isinstance(self._belief, ExactPosterior):
             self._update_exact(self._belief, X, y, weights)
         else:
-            self._update_model(self._belief, X, y, weights)
+            f = self._features(self._belief, X)
+            if self._must_grow(self._belief, f):
+                self._grow(self._belief, X, y, weights)
+            else:
+                self._absorb(self._belief, f, y, weights)
+        self._keep(X, y, weights)
+
+    def _keep(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         self._X.extend(X)
         self._y.extend(y)
         self._weights.extend(weights)
@@ -212,53 +234,48 @@ class DictionaryPosterior(Posterior):
         if count >= self._next_try:
             self._next_try = RETRY * count
 
-    def _update_model(
-        self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
-    ) -> None:
-        f = self._features(model, X)
-        largest, novel = f.residual.max(), self._novel
+    def _must_grow(self, model: FeatureModel, f: Features) -> bool:
+        """Return whether too many contexts are above the tolerance, or one of `f` too far."""
+        largest = f.residual.max()
+        waiting = 0 if self._novel is None else len(self._novel)
         if largest > self.tolerance:
-            novel = _latest(novel, X[f.residual > self.tolerance])
-        waiting = 0 if novel is None else len(novel)
-        urgent = largest > URGENT * self.tolerance
-        if not urgent and waiting <= max(8, NOVEL_SHARE * model.rank):
-            model.absorb_features(f.phi, f.whitened, f.residual, y, weights)
-            saved = float(len(self)) ** 2 - 2.0 * model.rank**2
-            self._saved += max(saved, 0.0) * TYPICAL_ARMS
-            self._novel = novel
-        else:
-            self._grow(model, novel, X, y, weights)
-            self._novel = self._finer = None
+            waiting += int(np.count_nonzero(f.residual > self.tolerance))
+        too_many = waiting > max(8, NOVEL_SHARE * model.rank)
+        return too_many or bool(largest > URGENT * self.tolerance)
 
-    def _grow(
-        self,
-        model: FeatureModel,
-        novel: FloatArray | None,
-        X: FloatArray,
-        y: FloatArray,
-        weights: FloatArray,
-    ) -> None:
-        """Learn with a dictionary that covers `novel` and X, or exactly if that is cheaper."""
+    def _absorb(
+        self, model: FeatureModel, f: Features, y: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn with the dictionary as it is, and return what `model` says of that."""
+        learned = model.absorb_features(f.phi, f.whitened, f.residual, y, weights)
+        if f.residual.max() > self.tolerance:
+            self._novel = _latest(self._novel, f.X[f.residual > self.tolerance])
+        saved = float(len(self)) ** 2 - 2.0 * model.rank**2
+        self._saved += max(saved, 0.0) * TYPICAL_ARMS
+        return learned
+
+    def _grow(self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn with a dictionary that covers all contexts, or exactly if that is cheaper."""
         count = len(self) + len(y)
         fresh = FeatureModel(model.covariance, self.noise_std, model.U, model.R)
-        grown = self._covering(fresh, [novel, X], int(WORTHWHILE * count))
+        grown = self._covering(fresh, [self._novel, X], int(WORTHWHILE * count))
         cost = 0.0 if grown is None else 2.0 * count * grown.rank**2
-        self._saved -= cost
-        if grown is not None and self._saved >= -GROWTHS * cost:
-            self._belief = self._taught(grown, X, y, weights)
-            return
-        exact = ExactPosterior(self.kernel, self.noise_std)
-        if len(self):
-            exact._update_weighted(self._X.array, self._y.array, self._weights.array)
-        exact._update_weighted(X, y, weights)
-        self._belief, self._next_try, self._saved = exact, 2.0 * count, 0.0
+        saved = self._saved - cost
+        if grown is not None and saved >= -GROWTHS * cost:
+            self._belief, self._saved = self._taught(grown, X, y, weights), saved
+        else:
+            exact = ExactPosterior(self.kernel, self.noise_std)
+            if len(self):
+                exact._update_weighted(self._X.array, self._y.array, self._weights.array)
+            exact._update_weighted(X, y, weights)
+            self._belief, self._next_try, self._saved = exact, 2.0 * count, 0.0
+        self._novel = self._finer = None
 
     def _dictionary_for(self, X: FloatArray) -> FeatureModel | None:
         """Return a model with a dictionary for all contexts so far and X; None if too large."""
         largest = int(WORTHWHILE * (len(self) + len(X)))
         candidates = _sample([self._X.array, X, self._remembered])
-        prior = float(self._prior.diagonal(candidates).max())
-        if MARGIN * self.tolerance < ROUNDING * prior:
+        if MARGIN * self.tolerance < ROUNDING * self._prior.largest(candidates):
             return None
         pivots, F, left = pivoted_cholesky(
             self._prior, candidates, largest, MARGIN * self.tolerance, give_up=True

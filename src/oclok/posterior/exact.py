@@ -115,14 +115,19 @@ class ExactPosterior(Posterior):
     def _update(self, X: FloatArray, y: FloatArray) -> None:
         self._update_weighted(X, y, np.ones(len(y)))
 
-    def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn outcomes whose noise has variance σ² / weights, shape (N,)."""
+    def _update_judged(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        foreseen_std = self._update_weighted(X, y, np.ones(len(y)))
+        return self._z.array[-len(y) :].copy(), self._share_of_f(foreseen_std)
+
+    def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
+        """Learn outcomes whose noise has variance σ² / weights; return the diagonal of C, (N,)."""
         before, gain, largest = len(self), self._gain, self._largest
         noise = self.noise_std**2 / weights
         try:
-            for start in range(0, len(X), BATCH):
-                part = slice(start, start + BATCH)
-                self._append(X[part], y[part], noise[part])
+            if len(X) <= BATCH:
+                return self._append(X, y, noise)
+            parts = [slice(start, start + BATCH) for start in range(0, len(X), BATCH)]
+            return np.concatenate([self._append(X[i], y[i], noise[i]) for i in parts])
         except BaseException:
             self._L.truncate(before)
             for rows in (self._X, self._y, self._z):
@@ -130,7 +135,7 @@ class ExactPosterior(Posterior):
             self._gain, self._largest = gain, largest
             raise
 
-    def _append(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> None:
+    def _append(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> FloatArray:
         V = self._solved_for(X)
         S = self._covariance(X)
         residual = y - self._mean(V) if len(self) else y
@@ -144,7 +149,9 @@ class ExactPosterior(Posterior):
         self._y.extend(y)
         self._z.extend(whitened)
         self._solved = self._chosen = self._joint = None
-        self._gain += float(np.log(C.diagonal() / np.sqrt(noise)).sum())
+        diagonal: FloatArray = C.diagonal()
+        self._gain += float(np.log(diagonal / np.sqrt(noise)).sum())
+        return diagonal
 
     def _whiten(self, X: FloatArray) -> FloatArray:
         """Return V = L⁻¹K(X, x), shape (N, M)."""
@@ -182,7 +189,7 @@ class ExactPosterior(Posterior):
 
         It matters for a `DotProduct` of contexts of size 1e6, where k(x, x) is 1e12.
         """
-        self._largest = max(self._largest, float(self._prior.diagonal(X).max()))
+        self._largest = max(self._largest, self._prior.largest(X))
         return float(np.finfo(np.float64).eps) * (len(self) + len(X)) * self._largest
 
     def _state(self) -> dict[str, Any]:

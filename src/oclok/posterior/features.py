@@ -39,6 +39,8 @@ from oclok.typing import FloatArray
 #: Observations that are learned at once, and how many count as few: with a dictionary of 125,
 #: 5 take 65 µs by Andrews' update and 200 by QR, 64 take 230 and 310, 200 take 770 and 470.
 BATCH, FEW = 2_048, 64
+_Learned = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]
+"""S, m, z, the diagonal of C (or T) and the information gained."""
 #: Block size of the QR factorisation.
 BLOCK = 16
 
@@ -62,7 +64,7 @@ class FeatureModel(Persistent):
         self.R = np.asfortranarray(R)
         self.S = np.asfortranarray(np.eye(len(U)))
         self.m = np.zeros(len(U))
-        self.prior = float(covariance.diagonal(U).max())
+        self.prior = covariance.largest(U)
         self.trace = self.surprise = self.information_gain = 0.0
 
     @property
@@ -106,37 +108,39 @@ class FeatureModel(Persistent):
         residual: FloatArray,
         y: FloatArray,
         weights: FloatArray,
-    ) -> None:
-        """Learn outcomes at contexts with features φ, whitened ones P (r, N), residuals ρ (N,)."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn outcomes at contexts with features φ, whitened ones P (r, N), residuals ρ (N,).
+
+        Returns:
+            z and the diagonal of C, shape (N,), if the outcomes are few; otherwise |z| and the
+            diagonal of T, shapes (1,) and (r,).
+        """
         noise = self.noise_std / np.sqrt(weights)
-        error = y - self.mean(phi)
         learn = self._learn_few if len(y) <= FEW else self._learn_many
-        S, m, surprise, gain = learn(whitened, error, noise)
+        S, m, z, diagonal, gain = learn(whitened, y - self.mean(phi), noise)
         self.__dict__.update(
             S=S,
             m=m,
-            surprise=self.surprise + surprise,
+            surprise=self.surprise + float(z @ z),
             information_gain=self.information_gain + gain,
             trace=self.trace + float(weights @ residual),
         )
+        return z, diagonal
 
-    def _learn_few(
-        self, P: FloatArray, error: FloatArray, noise: FloatArray
-    ) -> tuple[FloatArray, FloatArray, float, float]:
+    def _learn_few(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> _Learned:
         A = gram(P)
         add_to_diagonal(A, noise**2)
         C = factor(A, float(noise.min()) ** 2)
         z = dtrsm(1.0, C, error[:, None], lower=1)[:, 0]
-        gain = float(np.log(C.diagonal() / noise).sum())
+        diagonal = C.diagonal().copy()
         J = dgemm(1.0, self.S, dtrsm(1.0, C, P, side=1, lower=1, trans_a=1))
         add_to_diagonal(C, noise)
         Y = dtrsm(1.0, C, P, side=1, lower=1, trans_a=1)
         S = dgemm(-1.0, J, Y, trans_b=1, beta=1.0, c=self.S)
-        return S, self.m + dgemv(1.0, J, z), float(z @ z), gain
+        gain = float(np.log(diagonal / noise).sum())
+        return S, self.m + dgemv(1.0, J, z), z, diagonal, gain
 
-    def _learn_many(
-        self, P: FloatArray, error: FloatArray, noise: FloatArray
-    ) -> tuple[FloatArray, FloatArray, float, float]:
+    def _learn_many(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> _Learned:
         r = self.rank
         rows = np.empty((len(error), r + 1), order="F")
         rows[:, :r] = P.T
@@ -148,8 +152,9 @@ class FeatureModel(Persistent):
             F = dtpqrt(0, min(BLOCK, r + 1), F, rows, overwrite_a=1, overwrite_b=1)[0]
         T = np.asfortranarray(F[:r, :r])
         S = dtrsm(1.0, T, self.S, side=1)
-        gain = float(np.log(np.abs(T.diagonal())).sum())
-        return S, self.m + dgemv(1.0, S, F[:r, r]), float(F[r, r]) ** 2, gain
+        diagonal = np.abs(T.diagonal())
+        gain = float(np.log(diagonal).sum())
+        return S, self.m + dgemv(1.0, S, F[:r, r]), F[r, r:], diagonal, gain
 
     def grown(self, candidates: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return U and R with those `candidates` added that leave no ρ above `tolerance`."""

@@ -74,6 +74,11 @@ class Covariance(Persistent):
             return np.full(len(X), float(value))
         return value
 
+    def largest(self, X: FloatArray) -> float:
+        """Return the largest prior variance at X."""
+        value = self._diagonal(X)
+        return float(value.max() if isinstance(value, np.ndarray) else value)
+
     def _state(self) -> dict[str, Any]:
         return {"kernel": self.kernel}
 
@@ -215,7 +220,7 @@ def _rbf_exponents(kernel: Any) -> Callable[[FloatArray, FloatArray], FloatArray
         return result
 
     def exponents(X: FloatArray, Y: FloatArray) -> FloatArray:
-        if len(X) * len(Y) >= MANY and X.shape[1] == Y.shape[1]:
+        if len(X) * len(Y) >= MANY and length_scale.size in (1, X.shape[1]):
             x, y = extended(X, 1, 0), extended(Y, 0, 1)
             if x[:, -2].min() + y[:, -1].min() > -NEAR:
                 return np.asarray(dgemm(1.0, y, x, trans_b=1)).T
@@ -227,12 +232,12 @@ def _rbf_exponents(kernel: Any) -> Callable[[FloatArray, FloatArray], FloatArray
 
 
 def _rational_quadratic(kernel: Any) -> tuple[_Function, _Diagonal]:
-    distances = _scaled_distances(kernel, "sqeuclidean")
     alpha = float(kernel.alpha)
+    scale = 2 * alpha * float(kernel.length_scale) ** 2
 
     def between(X: FloatArray, Y: FloatArray) -> FloatArray:
-        d = distances(X, Y)
-        d /= 2 * alpha
+        d: FloatArray = cdist(X, Y, "sqeuclidean")
+        d /= scale
         d += 1.0
         return np.power(d, -alpha, out=d)
 
