@@ -18,7 +18,7 @@ types: .venv/ready
 	$(BIN)/mypy
 
 check: .venv/ready
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal --hypothesis-profile ci
 
 bench: .venv-bench/ready
 	.venv-bench/bin/python -m benchmarks

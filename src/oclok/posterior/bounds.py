@@ -4,14 +4,17 @@
     τ         tr E = Σ ρ(x_n), kept as it grows           ρ      ρ(x) of the context asked for
     a         (ΦᵀΦ + σ²I)⁻¹y, its norm bounded            v, σ²  variance given; noise variance
 
-    exact variance  ≤  v + 2√(vτρ)/σ + τv/σ²  =: v⁺       exact variance  ≥  v - 2√(v⁺τρ)/σ
-    |mean - exact|  ≤  |a| (√(τρ) + τ√v⁺/σ)
+    q         √(τρ)/σ
+
+    exact variance  ≤  (√(v + τv/σ²) + q)²  =: v⁺         exact variance  ≥  v - 2q√v⁺
+    |mean - exact|  ≤  |a| (σq + τ√v⁺/σ)
 
 docs/dictionary.md derives them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -66,10 +69,11 @@ def bounded(
 ) -> Bounded:
     """Return the prediction with the bounds at the head of this file."""
     sigma, tau = model.noise_std, model.trace
+    share = tau / sigma**2
     std = np.sqrt(variance)
-    root = np.sqrt(tau * residual)
-    largest = np.sqrt(variance + 2 / sigma * std * root + tau / sigma**2 * variance)
-    smallest = std_of(variance - 2 / sigma * largest * root)
-    slack = SLACK * float(np.sqrt(model.prior))
-    mean_error = model.weight_norm * (root + tau / sigma * largest) + slack
+    q = np.sqrt(share * residual)
+    largest = math.sqrt(1.0 + share) * std + q
+    smallest = std_of(variance - 2.0 * q * largest)
+    slack = SLACK * math.sqrt(model.prior)
+    mean_error = model.weight_norm * sigma * (q + share * largest) + slack
     return Bounded(mean, std, mean_error, np.maximum(largest - std, std - smallest) + slack)

@@ -36,7 +36,7 @@ START, RETRY = 150, 1.5
 #: A dictionary is worth its while up to this share of N (a round costs 2r²M against N²M).
 WORTHWHILE = 0.8
 #: Pivots are taken until this share of the tolerance, so that few contexts exceed it later.
-MARGIN = 0.1
+MARGIN = 0.2
 #: The error follows tolerance / σ²; a larger tolerance than this share of σ² is not used.
 NOISE_SHARE = 1e-6
 #: Conditional variances below this share of the prior's are rounding error.
