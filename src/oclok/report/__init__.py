@@ -75,15 +75,15 @@ def _facts(results: Results) -> dict[str, Any]:
     }
 
 
-def _paired(results: Results) -> dict[str, dict[str, str]]:
+def _paired(results: Results) -> dict[str, dict[str, tuple[str, str]]]:
     """Return regret relative to O'CLOK-UCB's, by policy and variant, where policies compete."""
     if results.experiment != "policies" or results.repeats < 2:
         return {}
     table = measures.paired_regret(results.rounds, "O'CLOK-UCB")
-    rows: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, tuple[str, str]]] = {}
     for (variant, policy), row in zip(table.index, table.itertuples(), strict=True):
-        interval = f"{row.middle:.2f} ({row.low:.2f} to {row.high:.2f})"
-        rows.setdefault(policy, {})[variant] = interval
+        interval = f"{row.low:.2f} to {row.high:.2f}"
+        rows.setdefault(policy, {})[variant] = f"{row.middle:.2f}", interval
     return rows
 
 

@@ -97,7 +97,8 @@ PICTURES = (
         "coverage",
         "How often the bands hold",
         "The share of repeats in which the true mean of every available base arm has been inside "
-        "its band in all rounds up to t. Lemma 1 promises the dotted line at least.",
+        "its band in all rounds up to t. Lemma 1 promises the dotted line at least, if f is drawn "
+        "from the policy's own prior.",
         figures.coverage,
         needs=("in_band",),
     ),
