@@ -338,3 +338,21 @@ def test_policies_choose_feasible_super_arms_with_every_such_oracle(name: str, h
 @pytest.mark.parametrize("how", [True, "guaranteed"])
 def test_it_conforms(how: Any, oracle: Oracle) -> None:
     check_policy(lambda: OClokUCB(RBF(0.5), 0.1, oracle, condition_on_chosen=how))
+
+
+@pytest.mark.parametrize("how", [False, True, "guaranteed"])
+@pytest.mark.parametrize("oracle", [TopK(2), AtOnce(2)], ids=["step by step", "at once"])
+def test_nothing_is_proven_exact_through_a_dictionary_with_conditions(
+    how: Any, oracle: Oracle
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    settings = {"oracle": oracle, "condition_on_chosen": how}
+    ours = OClokUCB(RBF(1.0), NOISE_STD, **settings)
+    exact = OClokUCB(posterior=ExactPosterior(RBF(1.0), NOISE_STD), **settings)
+    for policy in (ours, exact):
+        policy.observe(X, np.sin(5 * X[:, 0]))
+    assert ours.posterior.rank < len(ours.posterior)
+    x = rng.random((15, 2))
+    assert ours.select(x).is_exact == (how is False)
+    assert exact.select(x).is_exact

@@ -115,9 +115,10 @@ class OClokUCB(GPPolicy):
         if self.condition_on_chosen and oracle.is_sequential:
             return self._choose_stepwise(contexts, t, belief, oracle)
         super_arm = oracle(belief.index)
-        is_exact = _is_exact(oracle, belief, super_arm)
-        if is_exact or self.condition_on_chosen or not isinstance(belief.error, np.ndarray):
-            return super_arm, belief, is_exact
+        if self.condition_on_chosen or not isinstance(belief.error, np.ndarray):
+            return super_arm, belief, _has_no_error(belief)
+        if oracle.is_stable(belief.index, super_arm, belief.error):
+            return super_arm, belief, True
         index, error = belief.index, belief.error
         is_open = index + error >= np.min((index - error)[super_arm], initial=np.inf)
         is_open[super_arm] = True
@@ -126,7 +127,8 @@ class OClokUCB(GPPolicy):
             return super_arm, belief, False
         belief = belief.replaced(is_open, self._upper_bound(finer, t, len(contexts)))
         super_arm = oracle(belief.index)
-        return super_arm, belief, _is_exact(oracle, belief, super_arm)
+        is_exact = oracle.is_stable(belief.index, super_arm, np.asarray(belief.error))
+        return super_arm, belief, is_exact
 
     def _choose_stepwise(
         self, contexts: FloatArray, t: int, belief: Belief, oracle: Oracle
@@ -147,7 +149,7 @@ class OClokUCB(GPPolicy):
             conditioned.condition(new)
         error = belief.error if oracle.steps_keep_alpha else math.inf
         belief = Belief(index_when_taken, belief.mean, belief.std, error)
-        return np.sort(chosen), belief, isinstance(error, float) and error == 0.0
+        return np.sort(chosen), belief, _has_no_error(belief)
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
         super()._decided(decision, contexts, belief)
@@ -171,7 +173,12 @@ class OClokUCB(GPPolicy):
         return Conditioned(self.posterior, contexts, np.vstack(pending) if pending else None)
 
     def _given(self, conditioned: Conditioned, belief: Belief, t: int) -> Belief:
-        """Return `belief` with the index that `conditioned` variances give."""
+        """Return `belief` with the index that `conditioned` variances give.
+
+        Its error stays that of the index without conditions, which is what the certificate needs:
+        in the model at hand, the guaranteed index is never below that one. It does not bound the
+        distance from the exact posterior's conditioned index, so nothing is proven exact by it.
+        """
         width = math.sqrt(self.beta(t, len(belief.index)))
         if self.condition_on_chosen == "guaranteed":
             width *= math.exp(min(conditioned.information, LARGEST_INFORMATION))
@@ -188,11 +195,9 @@ class OClokUCB(GPPolicy):
         return _allowance(decision, error)
 
 
-def _is_exact(oracle: Oracle, belief: Belief, super_arm: IntArray) -> bool:
-    """Return whether no index within the belief's error would make the oracle choose otherwise."""
-    if isinstance(belief.error, np.ndarray):
-        return oracle.is_stable(belief.index, super_arm, belief.error)
-    return belief.error == 0.0
+def _has_no_error(belief: Belief) -> bool:
+    """Return whether the belief is the exact posterior's own."""
+    return isinstance(belief.error, float) and belief.error == 0.0
 
 
 def _allowance(decision: Decision, error: FloatArray | float | None) -> float:
