@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -112,8 +113,8 @@ class OClokUCB(GPPolicy):
     def _choose(
         self, contexts: FloatArray, t: int, belief: Belief, oracle: Oracle
     ) -> tuple[IntArray, Belief, bool]:
-        if self.condition_on_chosen and oracle.is_sequential:
-            return self._choose_stepwise(contexts, t, belief, oracle)
+        if isinstance(belief, _Given) and oracle.is_sequential:
+            return self._choose_stepwise(t, belief, oracle)
         super_arm = oracle(belief.index)
         if self.condition_on_chosen or not isinstance(belief.error, np.ndarray):
             return super_arm, belief, _has_no_error(belief)
@@ -131,25 +132,21 @@ class OClokUCB(GPPolicy):
         return super_arm, belief, is_exact
 
     def _choose_stepwise(
-        self, contexts: FloatArray, t: int, belief: Belief, oracle: Oracle
+        self, t: int, belief: _Given, oracle: Oracle
     ) -> tuple[IntArray, Belief, bool]:
         """Choose one step at a time; the belief has each chosen arm's index when it was taken."""
         oracle(belief.index)  # refuses what the oracle refuses
-        conditioned = self._conditioned(contexts)
         chosen = np.empty(0, dtype=np.intp)
-        index_when_taken = belief.index.copy()
-        while True:
-            index = self._given(conditioned, belief, t).index
-            index[chosen] = index_when_taken[chosen]
-            new = oracle.choose_next(index, chosen)
-            if new.size == 0:
-                break
+        index, index_when_taken = belief.index, belief.index.copy()
+        while (new := oracle.choose_next(index, chosen)).size:
             index_when_taken[new] = index[new]
             chosen = np.append(chosen, new)
-            conditioned.condition(new)
+            belief.conditioned.condition(new)
+            index = self._given(belief.conditioned, belief, t).index
+            index[chosen] = index_when_taken[chosen]
         error = belief.error if oracle.steps_keep_alpha else math.inf
-        belief = Belief(index_when_taken, belief.mean, belief.std, error)
-        return np.sort(chosen), belief, _has_no_error(belief)
+        taken = Belief(index_when_taken, belief.mean, belief.std, error)
+        return np.sort(chosen), taken, _has_no_error(taken)
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
         super()._decided(decision, contexts, belief)
@@ -172,7 +169,7 @@ class OClokUCB(GPPolicy):
         pending = [decision.contexts[missing] for decision, missing in self._pending.values()]
         return Conditioned(self.posterior, contexts, np.vstack(pending) if pending else None)
 
-    def _given(self, conditioned: Conditioned, belief: Belief, t: int) -> Belief:
+    def _given(self, conditioned: Conditioned, belief: Belief, t: int) -> _Given:
         """Return `belief` with the index that `conditioned` variances give.
 
         Its error stays that of the index without conditions, which is what the certificate needs:
@@ -183,7 +180,8 @@ class OClokUCB(GPPolicy):
         if self.condition_on_chosen == "guaranteed":
             width *= math.exp(min(conditioned.information, LARGEST_INFORMATION))
         mean = np.asarray(belief.mean)
-        return Belief(mean + width * conditioned.std, mean, belief.std, belief.error)
+        index = mean + width * conditioned.std
+        return _Given(index, mean, belief.std, belief.error, conditioned=conditioned)
 
     def _allowance(self, decision: Decision, error: FloatArray | float | None) -> float:
         """Return e_t of the certificate: infinite where there is no proof."""
@@ -193,6 +191,13 @@ class OClokUCB(GPPolicy):
         if unproven or any(fit.improved for fit in self.refits):
             return math.inf
         return _allowance(decision, error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given(Belief):
+    """A belief whose variances are `conditioned` on arms that were chosen."""
+
+    conditioned: Conditioned
 
 
 def _has_no_error(belief: Belief) -> bool:
