@@ -94,7 +94,20 @@ def test_positions_are_sorted(positions: set[int]) -> None:
 
 @pytest.mark.parametrize(
     "positions",
-    [[0, 0], [-1], [5], [0.0], [True, False], [[0, 1]], 3, None, ["0"], [[0], [1, 2]], [2**64]],
+    [
+        [0, 0],
+        [-1],
+        [5],
+        [0.0],
+        [True, False],
+        [[0, 1]],
+        3,
+        None,
+        ["0"],
+        [[0], [1, 2]],
+        [2**63],
+        [2**64],
+    ],
     ids=str,
 )
 def test_positions_that_are_none_are_refused(positions: Any) -> None:

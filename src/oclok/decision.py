@@ -108,6 +108,9 @@ class Decision(Persistent):
     def __len__(self) -> int:
         return int(self.super_arm.size)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Decision:
+        return self  # it cannot change
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Decision):
             return NotImplemented

@@ -21,7 +21,10 @@ LARGEST_OUTCOME = 1e100
 
 
 def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray:
-    """Return `contexts` as a finite float array of shape (M, D), M and D at least 1."""
+    """Return `contexts` as a finite float array of shape (M, D), M and D at least 1.
+
+    It is a copy of its own, and read-only: whoever keeps it need not fear that it changes.
+    """
     array = _as_numbers(contexts, "contexts", ContextError)
     if array.ndim != 2:
         raise ContextError(
@@ -33,7 +36,8 @@ def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray
         raise ContextError(f"contexts must have at least one column; got shape {array.shape}")
     if dimension is not None and array.shape[1] != dimension:
         raise ContextError(f"contexts must have {dimension} columns; got shape {array.shape}")
-    result = np.ascontiguousarray(array, dtype=np.float64)
+    result = np.array(array, dtype=np.float64, order="C")
+    result.flags.writeable = False
     if not np.abs(result).max() <= LARGEST_CONTEXT:
         row, column = np.argwhere(~(np.abs(result) <= LARGEST_CONTEXT))[0]
         raise ContextError(
@@ -78,14 +82,17 @@ def as_positions(positions: ArrayLike, name: str, size: int | None = None) -> In
         raise InputError(
             f"{name} must be a 1-D array of integers; got shape {array.shape}, dtype {array.dtype}"
         )
-    result = np.sort(array).astype(np.intp)
+    result = np.sort(array)
     if result.size and result[0] < 0:
         raise InputError(f"{name} must be positions from 0 on; got {result[0]}")
-    if result.size and size is not None and result[-1] >= size:
-        raise InputError(f"{name} must be below {size}, the number of base arms; got {result[-1]}")
+    largest = np.iinfo(np.intp).max if size is None else size - 1
+    if result.size and result[-1] > largest:
+        raise InputError(
+            f"{name} must be below {largest + 1}, the number of base arms; got {result[-1]}"
+        )
     if result.size > 1 and (result[1:] == result[:-1]).any():
         raise InputError(f"{name} must be distinct; got {result.tolist()}")
-    return result
+    return result.astype(np.intp)
 
 
 def as_vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArray:

@@ -87,3 +87,15 @@ def test_it_comes_back_from_its_file_and_grows_on(batches: list[int]) -> None:
         grow(one, L, [9])
     V = np.random.default_rng(0).random((len(factor), 3))
     np.testing.assert_array_equal(factor.solve(V.copy()), loaded.solve(V.copy()))
+
+
+def test_a_file_may_have_been_written_with_panels_of_another_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    L, factor = lower(40), GrowingCholesky()
+    grow(factor, L, [7, 20, 13])
+    data = dumps(factor)
+    monkeypatch.setattr(cholesky, "PANEL", 8)
+    V = np.random.default_rng(0).random((40, 3))
+    expected = solve_triangular(L, V, lower=True)
+    np.testing.assert_allclose(loads(data).solve(V), expected, rtol=1e-10)

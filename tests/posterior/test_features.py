@@ -113,3 +113,22 @@ def test_a_model_that_was_saved_is_the_same_to_the_bit() -> None:
     np.testing.assert_array_equal(other.S, model.S)
     np.testing.assert_array_equal(other.m, model.m)
     assert other.trace == model.trace
+
+
+@pytest.mark.parametrize("noise_std", [1e-5, 1e-3, 0.1])
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+def test_few_outcomes_and_little_noise_lose_no_digits(noise_std: float, spread: float) -> None:
+    rng = np.random.default_rng(3)
+    U, X, x = rng.random((12, 2)), rng.random((20, 2)), rng.random((9, 2))
+    y, weights = rng.standard_normal(20), 10 ** rng.uniform(-spread, spread, 20)
+    few, many = (model_of(RBF(0.3), U, noise_std) for _ in range(2))
+    phi, residual = few.features(X)
+    few.absorb_features(phi, few.whiten(phi), residual, y, weights)
+    many._set(many._by_qr(many.whiten(phi), y, noise_std / np.sqrt(weights)), 0.0)
+    phi, _ = few.features(x)
+    np.testing.assert_allclose(few.mean(phi), many.mean(phi), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        np.linalg.norm(few.whiten(phi), axis=0), np.linalg.norm(many.whiten(phi), axis=0), atol=1e-9
+    )
+    assert few.information_gain == pytest.approx(many.information_gain, rel=1e-9)
+    assert few.surprise == pytest.approx(many.surprise, rel=1e-9)

@@ -137,3 +137,41 @@ def test_a_covariance_comes_back_from_its_file(make_kernel: Callable[[int], Any]
     assert isinstance(loaded, Covariance)
     assert loaded.kernel == covariance.kernel
     np.testing.assert_array_equal(loaded.between(X, X), covariance.between(X, X))
+
+
+def test_one_lengthscale_in_an_array_is_one_lengthscale() -> None:
+    X = np.random.default_rng(0).random((5, 2))
+    kernel = RationalQuadratic(length_scale=np.array([0.7]), alpha=1.3)
+    expected = RationalQuadratic(0.7, alpha=1.3)(X)
+    np.testing.assert_allclose(Covariance(kernel).of(X), expected, rtol=1e-14)
+    with pytest.raises(OclokError, match="one lengthscale"):
+        Covariance(RationalQuadratic(length_scale=[0.7, 0.2]))
+
+
+def test_a_kernels_own_arrays_are_left_alone() -> None:
+    class Remembers(StationaryKernelMixin, Kernel):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.known: dict[bytes, np.ndarray] = {}
+
+        def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+            key = X.tobytes() + (b"" if Y is None else Y.tobytes())
+            return self.known.setdefault(key, RBF(1.0)(X, Y))
+
+        def diag(self, X: Any) -> Any:
+            return np.ones(len(X))
+
+    rng = np.random.default_rng(0)
+    X, x, y = rng.random((30, 2)), rng.random((7, 2)), rng.standard_normal(30)
+    ours, plain = ExactPosterior(Remembers(), 0.1), ExactPosterior(RBF(1.0), 0.1)
+    for posterior in (ours, plain):
+        posterior.update(X, y)
+        posterior.predict(x)
+    np.testing.assert_allclose(ours.predict(x), plain.predict(x), atol=1e-10)
+
+
+def test_kernels_that_want_to_write_to_contexts_may() -> None:
+    kernel = PairwiseKernel(metric="chi2")
+    X = np.random.default_rng(0).random((6, 2))
+    posterior = ExactPosterior(kernel, 0.1)
+    posterior.update(X, np.ones(6))
+    assert np.isfinite(posterior.predict(X)).all()

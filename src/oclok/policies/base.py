@@ -19,7 +19,6 @@ from oclok.decision import Decision
 from oclok.errors import FeedbackError, InputError, OracleError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
-from oclok.posterior.observations import frozen
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_contexts, as_outcomes, as_positions
 
@@ -78,7 +77,7 @@ class Policy(Persistent, ABC):
             contexts: one row per base arm that is available in this round.
             oracle: feasible super arms of this round; the policy's own if left out.
         """
-        X = frozen(self._as_contexts(contexts))
+        X = self._as_contexts(contexts)
         chosen_by = self._oracle_for(oracle)
         t = self.round + 1
         rng = self._next_rng()
@@ -184,7 +183,7 @@ class Policy(Persistent, ABC):
         """Take note of a decision that was just made among `contexts`, out of `belief`."""
 
     def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
-        """Return `contexts` checked: of the dimension that was seen before, and finite."""
+        """Return a read-only copy of `contexts`: finite, and of the dimension seen before."""
         return as_contexts(contexts, self._dimension)
 
     def _next_rng(self) -> np.random.Generator:

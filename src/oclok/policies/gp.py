@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oclok.decision import Decision
-from oclok.errors import InputError, OclokError
+from oclok.errors import InputError
 from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
@@ -110,7 +110,7 @@ class GPPolicy(Policy):
             if fit.improved:
                 self.posterior = self.posterior.with_kernel(fit.kernel, fit.noise_std)
                 self._residuals = Rows()
-        except OclokError as reason:
+        except Exception as reason:  # whatever went wrong, rounds go on with what there was
             kernel, noise_std = self.posterior.kernel, self.posterior.noise_std
             nan = float("nan")
             fit = KernelFit(kernel, noise_std, nan, nan, False, len(self.posterior), str(reason))

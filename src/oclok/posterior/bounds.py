@@ -27,7 +27,8 @@ from oclok.posterior.observations import frozen
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 
-#: Allowance for rounding in the bounds, as a share of the prior standard deviation.
+#: Allowance for rounding in the bounds, as a share of the prior standard deviation, and of the
+#: largest weight where outcomes are so large that the weights are.
 SLACK = 1e-9
 
 
@@ -75,5 +76,6 @@ def bounded(
     largest = math.sqrt(1.0 + share) * std + q
     smallest = std_of(variance - 2.0 * q * largest)
     slack = SLACK * math.sqrt(model.prior)
-    mean_error = model.weight_norm * sigma * (q + share * largest) + slack
+    mean_error = model.weight_norm * sigma * (q + share * largest)
+    mean_error += slack * max(1.0, float(np.abs(model.m).max()))
     return Bounded(mean, std, mean_error, np.maximum(largest - std, std - smallest) + slack)

@@ -81,13 +81,10 @@ class GrowingCholesky(Persistent):
 
     def _state(self) -> dict[str, Any]:
         rows = [left[: len(corner)] for left, corner in zip(self._left, self._corner, strict=True)]
-        return {"left": rows, "corner": list(self._corner), "size": self._size}
+        return {"left": rows, "corner": list(self._corner)}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._left = []
-        for p, rows in enumerate(state["left"]):
-            left = np.empty((PANEL, p * PANEL))
-            left[: len(rows)] = rows
-            self._left.append(left)
-        self._corner = [np.array(corner) for corner in state["corner"]]
-        self._size = state["size"]
+        """Take up the rows again, by panels of today's size."""
+        GrowingCholesky.__init__(self)
+        for left, corner in zip(state["left"], state["corner"], strict=True):
+            self.append(left, corner)

@@ -128,7 +128,7 @@ class DictionaryPosterior(Posterior):
         if len(X) > REMEMBERED:
             X, chosen = _sample([X]), None
         f = self._features(self._belief, X)
-        if chosen is not None and at is not None:
+        if chosen is not None and at is not None and len(at):
             self._chosen = f.at(at, chosen)
         if f.residual.max() > self.tolerance:
             novel = X[f.residual > self.tolerance]
@@ -197,8 +197,9 @@ class DictionaryPosterior(Posterior):
             f = self._features(self._belief, X)
             if len(y) > FEW or self._must_grow(self._belief, f):
                 return super()._update_judged(X, y)
-            z, foreseen_std = self._absorb(self._belief, f, y, ones)
-            judged = z, self._share_of_f(foreseen_std)
+            learned = self._absorb(self._belief, f, y, ones)
+            assert learned is not None
+            judged = learned[0], self._share_of_f(learned[1])
         self._keep(X, y, ones)
         return judged
 
@@ -245,7 +246,7 @@ class DictionaryPosterior(Posterior):
 
     def _absorb(
         self, model: FeatureModel, f: Features, y: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray] | None:
         """Learn with the dictionary as it is, and return what `model` says of that."""
         learned = model.absorb_features(f.phi, f.whitened, f.residual, y, weights)
         if f.residual.max() > self.tolerance:

@@ -89,10 +89,10 @@ class ExactPosterior(Posterior):
 
     def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
         """Keep what the last `_predict` did for the `chosen` ones of X."""
-        if chosen is None or at is None or self._solved is None:
+        if at is None or len(at) == 0 or self._solved is None:
             return
         known, V = self._solved
-        if known is X or np.array_equal(known, X):
+        if _are_same(known, X):
             self._chosen = (frozen(at), V[:, chosen])
 
     def _predict_bounded(self, X: FloatArray) -> Bounded:
@@ -102,7 +102,7 @@ class ExactPosterior(Posterior):
         return self._mean(self._solved_for(X)) if len(self) else np.zeros(len(X))
 
     def _covariance(self, X: FloatArray) -> FloatArray:
-        if self._joint is not None and (self._joint[0] is X or np.array_equal(self._joint[0], X)):
+        if self._joint is not None and _are_same(self._joint[0], X):
             return self._joint[1].copy()
         covariance = self._prior.of(X)
         if len(self):
@@ -133,6 +133,7 @@ class ExactPosterior(Posterior):
             for rows in (self._X, self._y, self._z):
                 rows.truncate(before)
             self._gain, self._largest = gain, largest
+            self._solved = self._chosen = self._joint = None
             raise
 
     def _append(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> FloatArray:
@@ -165,7 +166,7 @@ class ExactPosterior(Posterior):
         """
         if len(self) == 0:
             return np.empty((0, len(X)))
-        if self._chosen is not None and self._chosen[0] is X:
+        if self._chosen is not None and _are_same(self._chosen[0], X):
             return self._chosen[1]
         for solved in (self._chosen, self._solved):
             positions = None if solved is None else find_rows(solved[0], X)
@@ -199,3 +200,7 @@ class ExactPosterior(Posterior):
         """
         self._solved = self._joint = None
         return dict(self.__dict__)
+
+
+def _are_same(known: FloatArray, X: FloatArray) -> bool:
+    return known is X or np.array_equal(known, X)

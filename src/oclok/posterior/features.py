@@ -17,7 +17,8 @@ learned by Andrews' update (1968), many by a QR factorisation:
     QF  = [ I      0         ]    F = [ T  c ]                    S  = ST⁻¹,  then m += Sc
           [ V⁻¹Pᵀ  V⁻¹(y-Φᵀm)]        [    |z|]
 
-Neither forms SSᵀ or its inverse, so nothing is squared and nothing drifts.
+QR squares nothing. Andrews' update forms PᵀP, and is used where that is not much larger than
+V², which it ceases to be once something is known. Neither forms SSᵀ or its inverse.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dtpqrt
 
+from oclok.errors import NumericalError
 from oclok.persistence import Persistent
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram
@@ -39,8 +41,8 @@ from oclok.typing import FloatArray
 #: Observations that are learned at once, and how many count as few: with a dictionary of 125,
 #: 5 take 65 µs by Andrews' update and 200 by QR, 64 take 230 and 310, 200 take 770 and 470.
 BATCH, FEW = 2_048, 64
-_Learned = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]
-"""S, m, z, the diagonal of C (or T) and the information gained."""
+#: PᵀP above this multiple of V² is left to QR: rounding would lose too much of V².
+LARGEST_RATIO = 1e4
 #: Block size of the QR factorisation.
 BLOCK = 16
 
@@ -108,39 +110,56 @@ class FeatureModel(Persistent):
         residual: FloatArray,
         y: FloatArray,
         weights: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray] | None:
         """Learn outcomes at contexts with features φ, whitened ones P (r, N), residuals ρ (N,).
 
         Returns:
-            z and the diagonal of C, shape (N,), if the outcomes are few; otherwise |z| and the
-            diagonal of T, shapes (1,) and (r,).
+            z and the diagonal of C, each of shape (N,); None if the outcomes are not few.
         """
         noise = self.noise_std / np.sqrt(weights)
-        learn = self._learn_few if len(y) <= FEW else self._learn_many
-        S, m, z, diagonal, gain = learn(whitened, y - self.mean(phi), noise)
-        self.__dict__.update(
-            S=S,
-            m=m,
-            surprise=self.surprise + float(z @ z),
-            information_gain=self.information_gain + gain,
-            trace=self.trace + float(weights @ residual),
-        )
-        return z, diagonal
-
-    def _learn_few(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> _Learned:
-        A = gram(P)
-        add_to_diagonal(A, noise**2)
+        error = y - self.mean(phi)
+        if len(y) > FEW:
+            self._set(self._by_qr(whitened, error, noise), float(weights @ residual))
+            return None
+        A = gram(whitened)
+        is_steep = A.diagonal().max() > LARGEST_RATIO * noise.min() ** 2
+        add_to_diagonal(A, noise * noise)
         C = factor(A, float(noise.min()) ** 2)
         z = dtrsm(1.0, C, error[:, None], lower=1)[:, 0]
         diagonal = C.diagonal().copy()
+        if is_steep:
+            learned = self._by_qr(whitened, error, noise)
+        else:
+            learned = self._by_andrews(whitened, C, z, noise)
+        self._set(learned, float(weights @ residual))
+        return z, diagonal
+
+    def _set(self, learned: tuple[FloatArray, FloatArray, float, float], trace: float) -> None:
+        """Take S, m and what was added to surprise, information gain and trace; all or none."""
+        S, m, surprise, gain = learned
+        if not math.isfinite(surprise + gain + trace):
+            raise NumericalError("the posterior's factor is not finite; are contexts too large?")
+        self.__dict__.update(
+            S=S,
+            m=m,
+            surprise=self.surprise + surprise,
+            information_gain=self.information_gain + gain,
+            trace=self.trace + trace,
+        )
+
+    def _by_andrews(
+        self, P: FloatArray, C: FloatArray, z: FloatArray, noise: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float, float]:
+        gain = float(np.log(C.diagonal() / noise).sum())
         J = dgemm(1.0, self.S, dtrsm(1.0, C, P, side=1, lower=1, trans_a=1))
         add_to_diagonal(C, noise)
         Y = dtrsm(1.0, C, P, side=1, lower=1, trans_a=1)
         S = dgemm(-1.0, J, Y, trans_b=1, beta=1.0, c=self.S)
-        gain = float(np.log(diagonal / noise).sum())
-        return S, self.m + dgemv(1.0, J, z), z, diagonal, gain
+        return S, self.m + dgemv(1.0, J, z), float(z @ z), gain
 
-    def _learn_many(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> _Learned:
+    def _by_qr(
+        self, P: FloatArray, error: FloatArray, noise: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float, float]:
         r = self.rank
         rows = np.empty((len(error), r + 1), order="F")
         rows[:, :r] = P.T
@@ -152,9 +171,8 @@ class FeatureModel(Persistent):
             F = dtpqrt(0, min(BLOCK, r + 1), F, rows, overwrite_a=1, overwrite_b=1)[0]
         T = np.asfortranarray(F[:r, :r])
         S = dtrsm(1.0, T, self.S, side=1)
-        diagonal = np.abs(T.diagonal())
-        gain = float(np.log(diagonal).sum())
-        return S, self.m + dgemv(1.0, S, F[:r, r]), F[r, r:], diagonal, gain
+        gain = float(np.log(np.abs(T.diagonal())).sum())
+        return S, self.m + dgemv(1.0, S, F[:r, r]), float(F[r, r]) ** 2, gain
 
     def grown(self, candidates: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return U and R with those `candidates` added that leave no ρ above `tolerance`."""

@@ -59,10 +59,7 @@ class Covariance(Persistent):
         """Return k(X, X), shape (M, M); a `WhiteKernel` adds to its diagonal only here."""
         if self._is_compiled:
             return self.between(X, X)
-        try:
-            result = np.array(self.kernel(X), dtype=np.float64)
-        except ValueError as reason:
-            raise ContextError(f"the kernel does not take these contexts: {reason}") from None
+        result = _called(self.kernel, X.copy())
         if result.shape != (len(X), len(X)):
             raise InputError(f"kernel must give a matrix, one row per context; got {result.shape}")
         return result
@@ -124,12 +121,17 @@ def _compilers() -> dict[type, Callable[[Any], tuple[_Function, _Diagonal]]]:
 
 def _as_it_is(kernel: Any) -> tuple[_Function, _Diagonal]:
     def between(X: FloatArray, Y: FloatArray) -> Any:
-        try:
-            return np.ascontiguousarray(kernel(X, Y), dtype=np.float64)
-        except ValueError as reason:
-            raise ContextError(f"the kernel does not take these contexts: {reason}") from None
+        return _called(kernel, X.copy(), Y.copy())
 
-    return between, lambda X: np.array(kernel.diag(X), dtype=np.float64)
+    return between, lambda X: _called(kernel.diag, X.copy())
+
+
+def _called(function: Any, *contexts: FloatArray) -> FloatArray:
+    """Return what `function` says of contexts that it may write to, as an array of our own."""
+    try:
+        return np.array(function(*contexts), dtype=np.float64, order="C")
+    except ValueError as reason:
+        raise ContextError(f"the kernel does not take these contexts: {reason}") from None
 
 
 def _constant(kernel: Any) -> tuple[_Function, _Diagonal]:
@@ -232,8 +234,10 @@ def _rbf_exponents(kernel: Any) -> Callable[[FloatArray, FloatArray], FloatArray
 
 
 def _rational_quadratic(kernel: Any) -> tuple[_Function, _Diagonal]:
+    if np.size(kernel.length_scale) > 1:
+        raise InputError(f"RationalQuadratic takes one lengthscale; got {kernel.length_scale}")
     alpha = float(kernel.alpha)
-    scale = 2 * alpha * float(kernel.length_scale) ** 2
+    scale = 2 * alpha * float(np.squeeze(kernel.length_scale)) ** 2
 
     def between(X: FloatArray, Y: FloatArray) -> FloatArray:
         d: FloatArray = cdist(X, Y, "sqeuclidean")

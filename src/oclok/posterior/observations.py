@@ -69,11 +69,11 @@ class Rows(Persistent):
 
 
 def frozen(rows: FloatArray) -> FloatArray:
-    """Return `rows` if nobody can write to them, or a copy of which that is true.
+    """Return `rows` if they are read-only, as all that come in through `as_contexts`, or a copy.
 
     What is kept with frozen contexts is found again by looking whether they are the same object.
     """
-    if rows.flags.writeable or rows.base is not None:
+    if rows.flags.writeable:
         rows = rows.copy()
         rows.flags.writeable = False
     return rows
@@ -81,7 +81,9 @@ def frozen(rows: FloatArray) -> FloatArray:
 
 def find_rows(known: FloatArray, rows: FloatArray) -> IntArray | None:
     """Return where each of `rows` (K, D) stands in `known` (M, D); None unless all do."""
-    if known.shape[1] != rows.shape[1] or known.size * len(rows) > _WORTHWHILE:
+    if known.size == 0 or known.shape[1] != rows.shape[1]:
+        return None
+    if known.size * len(rows) > _WORTHWHILE:
         return None
     same = (known == rows[:, None]).all(axis=2)
     positions: IntArray = same.argmax(axis=1)
