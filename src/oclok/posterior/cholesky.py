@@ -63,7 +63,7 @@ class GrowingCholesky(Persistent):
                 self._left.append(np.empty((PANEL, start)))
                 self._corner.append(np.empty((0, 0)))
             self._left[p][filled : filled + taken] = rows[:, :start]
-            grown = np.zeros((filled + taken, filled + taken))
+            grown = np.empty((filled + taken, filled + taken))  # BLAS reads the triangle alone
             grown[:filled, :filled] = self._corner[p]
             grown[filled:] = rows[:, start:stop]
             self._corner[p] = grown
@@ -81,7 +81,7 @@ class GrowingCholesky(Persistent):
 
     def _state(self) -> dict[str, Any]:
         rows = [left[: len(corner)] for left, corner in zip(self._left, self._corner, strict=True)]
-        return {"left": rows, "corner": list(self._corner)}
+        return {"left": rows, "corner": [np.tril(corner) for corner in self._corner]}
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Take up the rows again, by panels of today's size."""
