@@ -162,9 +162,9 @@ def _row_sums(P: Any) -> FloatArray:
     return np.asarray(P @ np.ones(P.shape[1]))
 
 
-def _rows(P: Any, nodes: IntArray | list[int]) -> FloatArray:
-    """Return rows of P as a dense array."""
-    return P[nodes] if isinstance(P, np.ndarray) else P[nodes].toarray()
+def _row(P: Any, node: int) -> FloatArray:
+    """Return a row of P, dense."""
+    return np.asarray(P[node] if isinstance(P, np.ndarray) else P[[node]].toarray()[0])
 
 
 #: Two values that differ by less than this share of them are equal, whatever rounding did.
@@ -178,7 +178,7 @@ def _greedy(P: Any, singles: FloatArray, k: int) -> tuple[IntArray, float]:
     nodes = np.empty(k, dtype=np.intp)
     for step in range(k):
         if step:
-            miss *= 1.0 - _rows(P, nodes[step - 1 : step])[0]
+            miss *= 1.0 - _row(P, nodes[step - 1])
             gains = P @ miss
             gains[nodes[:step]] = -1.0
         best = gains.max()
@@ -210,7 +210,7 @@ def _exact(P: Any, singles: FloatArray, k: int, nodes: IntArray, value: float) -
         if S.bound <= best:
             continue
         r = k - len(S.nodes)
-        miss = S.miss * (1.0 - _rows(P, S.nodes[-1:])[0]) if S.nodes else S.miss
+        miss = S.miss * (1.0 - _row(P, S.nodes[-1])) if S.nodes else S.miss
         gains = P[S.behind] @ miss
         order = np.argsort(-gains, kind="stable")
         behind, gains = S.behind[order], gains[order]
@@ -258,7 +258,8 @@ def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, f
     rows = max(1, LARGEST_DENSE // max(P.shape))
     for start in range(0, gains.size, rows):
         first = np.arange(start, min(start + rows, gains.size))
-        both = gains[first] + P @ (miss * (1.0 - _rows(P, first))).T
+        rows_of_first = P[first] if isinstance(P, np.ndarray) else P[first].toarray()
+        both = gains[first] + P @ (miss * (1.0 - rows_of_first)).T
         both[first, first - start] = -np.inf
         second, column = divmod(int(both.argmax()), first.size)
         if both[second, column] > best[2]:

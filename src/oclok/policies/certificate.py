@@ -65,26 +65,27 @@ class Ledger(Persistent):
         self.sum_allowance = 0.0
         self.information_gain = 0.0
         self.largest_eigenvalue = 0.0
-        self._waiting: list[FloatArray] = []
+        self._waiting: list[tuple[FloatArray, FloatArray]] = []
 
-    def record(
-        self, beta: float, width: float, covariance: FloatArray | None, allowance: float
-    ) -> None:
-        """Take note of a round: β_t, √β_t Σ_k σ_t,k, Σ_t (K, K), if it chose any, and e_t."""
+    def record(self, beta: float, allowance: float) -> None:
+        """Take note of a round: β_t and e_t."""
         self.rounds += 1
         self.sum_beta += beta
-        self.sum_widths += width
         self.sum_allowance += allowance
-        if covariance is not None:
-            self.largest_super_arm = max(self.largest_super_arm, len(covariance))
-            self._waiting.append(covariance)
-            if len(self._waiting) >= AT_ONCE:
-                self._settle()
+
+    def record_chosen(self, widths: FloatArray, covariance: FloatArray) -> None:
+        """Take note of what a round chose: √β_t σ_t,k, shape (K,), and Σ_t, shape (K, K)."""
+        self.largest_super_arm = max(self.largest_super_arm, len(widths))
+        self._waiting.append((widths, covariance))
+        if len(self._waiting) >= AT_ONCE:
+            self._settle()
 
     def _settle(self) -> None:
-        """Add up what the covariances that wait have to say: 64 at once cost as much as five."""
-        for size in {len(covariance) for covariance in self._waiting}:
-            covariances = np.array([each for each in self._waiting if len(each) == size])
+        """Add up what the rounds that wait have to say: 64 at once cost as much as five."""
+        for size in {len(widths) for widths, _ in self._waiting}:
+            alike = [each for each in self._waiting if len(each[0]) == size]
+            self.sum_widths += float(np.array([widths for widths, _ in alike]).sum())
+            covariances = np.array([covariance for _, covariance in alike])
             variance = np.maximum(np.einsum("tkk->tk", covariances), 0.0)
             self.sum_std += float(np.sqrt(variance).sum())
             # The trace bounds the largest eigenvalue, which is needed only for a new record.

@@ -150,14 +150,13 @@ class OClokUCB(GPPolicy):
 
     def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
         super()._decided(decision, contexts, belief)
-        beta, width, covariance = self.beta(decision.round, len(contexts)), 0.0, None
+        beta = self.beta(decision.round, len(contexts))
         if len(decision) and decision.mean is not None and decision.std is not None:
-            covariance = self.posterior._covariance(decision.contexts)
             widths = decision.index - decision.mean
-            width = float(widths.sum())
             if self.condition_on_chosen:
                 beta = float(np.max((widths / np.maximum(decision.std, 1e-300)) ** 2))
-        self._ledger.record(beta, width, covariance, self._allowance(decision, belief.error))
+            self._ledger.record_chosen(widths, self.posterior._covariance(decision.contexts))
+        self._ledger.record(beta, self._allowance(decision, belief.error))
 
     def _upper_bound(self, f: Bounded, t: int, arms: int) -> Belief:
         width = math.sqrt(self.beta(t, arms))
@@ -188,7 +187,7 @@ class OClokUCB(GPPolicy):
         unproven = self.condition_on_chosen is True or isinstance(
             self.posterior, ForgettingPosterior
         )
-        if unproven or any(fit.improved for fit in self.refits):
+        if unproven or (self.refits and any(fit.improved for fit in self.refits)):
             return math.inf
         return _allowance(decision, error)
 

@@ -33,17 +33,25 @@ SLACK = 1e-9
 
 
 class Features(NamedTuple):
-    """Contexts X (M, D) with φ and Sᵀφ, each (r, M), and ρ (M,)."""
+    """Contexts X (M, D) with φ and Sᵀφ, each (r, M), ρ (M,) and the largest ρ."""
 
     X: FloatArray
     phi: FloatArray
     whitened: FloatArray
     residual: FloatArray
+    largest: float
+
+    @classmethod
+    def of(
+        cls, X: FloatArray, phi: FloatArray, whitened: FloatArray, residual: FloatArray
+    ) -> Features:
+        """Return these features of X, which is kept as it is now."""
+        return cls(frozen(X), phi, whitened, residual, float(residual.max()))
 
     def at(self, X: FloatArray, positions: IntArray) -> Features:
         """Return the features of contexts X that stand at `positions` here."""
         phi, whitened = self.phi[:, positions], self.whitened[:, positions]
-        return Features(frozen(X), phi, whitened, self.residual[positions])
+        return Features.of(X, phi, whitened, self.residual[positions])
 
 
 def moments(
@@ -62,7 +70,7 @@ def moments(
     variance += residual
     if len(X) > step:
         return mean, variance, residual, None
-    return mean, variance, residual, Features(frozen(X), phi, whitened, residual)
+    return mean, variance, residual, Features.of(X, phi, whitened, residual)
 
 
 def bounded(

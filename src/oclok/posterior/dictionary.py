@@ -36,7 +36,7 @@ START, RETRY = 150, 1.5
 #: A dictionary is worth its while up to this share of N (a round costs 2r²M against N²M).
 WORTHWHILE = 0.8
 #: Pivots are taken until this share of the tolerance, so that few contexts exceed it later.
-MARGIN = 0.2
+MARGIN = 0.1
 #: The error follows tolerance / σ²; a larger tolerance than this share of σ² is not used.
 NOISE_SHARE = 1e-6
 #: Conditional variances below this share of the prior's are rounding error.
@@ -90,7 +90,6 @@ class DictionaryPosterior(Posterior):
         self._next_try = float(START)
         self._chosen: Features | None = None
         self._asked: Features | None = None
-        self._joint: tuple[Features, FloatArray] | None = None
 
     @property
     def dimension(self) -> int | None:
@@ -130,7 +129,7 @@ class DictionaryPosterior(Posterior):
         f = self._features(self._belief, X)
         if chosen is not None and at is not None and len(at):
             self._chosen = f.at(at, chosen)
-        if f.residual.max() > self.tolerance:
+        if f.largest > self.tolerance:
             novel = X[f.residual > self.tolerance]
             self._novel = _latest(self._novel, novel)
             self._remembered = _latest(self._remembered, novel)
@@ -162,7 +161,7 @@ class DictionaryPosterior(Posterior):
         if isinstance(self._belief, ExactPosterior):
             return self._belief._sample(X, rng)
         f = self._features(self._belief, X)
-        if f.residual.max() > self.tolerance:
+        if f.largest > self.tolerance:
             return super()._sample(X, rng)
         sample = self._belief.mean(f.phi)
         sample += dgemv(1.0, f.whitened, rng.standard_normal(self._belief.rank), trans=1)
@@ -173,15 +172,12 @@ class DictionaryPosterior(Posterior):
         if isinstance(self._belief, ExactPosterior):
             return self._belief._covariance(X)
         f = self._features(self._belief, X)
-        if self._joint is not None and self._joint[0] is f:
-            return self._joint[1].copy()
         covariance = gram(f.whitened)
-        if f.residual.max() > self.tolerance:
+        if f.largest > self.tolerance:
             covariance += self._belief.covariance.of(X)
             covariance -= gram(f.phi)
         else:
             add_to_diagonal(covariance, f.residual)
-        self._joint = (f, covariance.copy())
         return covariance
 
     def _update(self, X: FloatArray, y: FloatArray) -> None:
@@ -219,7 +215,7 @@ class DictionaryPosterior(Posterior):
         self._X.extend(X)
         self._y.extend(y)
         self._weights.extend(weights)
-        self._chosen = self._asked = self._joint = None
+        self._chosen = self._asked = None
 
     def _update_exact(
         self, exact: ExactPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
@@ -237,19 +233,18 @@ class DictionaryPosterior(Posterior):
 
     def _must_grow(self, model: FeatureModel, f: Features) -> bool:
         """Return whether too many contexts are above the tolerance, or one of `f` too far."""
-        largest = f.residual.max()
         waiting = 0 if self._novel is None else len(self._novel)
-        if largest > self.tolerance:
+        if f.largest > self.tolerance:
             waiting += int(np.count_nonzero(f.residual > self.tolerance))
         too_many = waiting > max(8, NOVEL_SHARE * model.rank)
-        return too_many or bool(largest > URGENT * self.tolerance)
+        return too_many or f.largest > URGENT * self.tolerance
 
     def _absorb(
         self, model: FeatureModel, f: Features, y: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Learn with the dictionary as it is, and return what `model` says of that."""
         learned = model.absorb_features(f.phi, f.whitened, f.residual, y, weights)
-        if f.residual.max() > self.tolerance:
+        if f.largest > self.tolerance:
             self._novel = _latest(self._novel, f.X[f.residual > self.tolerance])
         saved = float(len(self)) ** 2 - 2.0 * model.rank**2
         self._saved += max(saved, 0.0) * TYPICAL_ARMS
@@ -340,11 +335,11 @@ class DictionaryPosterior(Posterior):
                 return known.at(X, positions)
         with blas_threads(2.0 * model.rank**2 * len(X)):
             phi, residual = model.features(X)
-            return Features(X, phi, model.whiten(phi), residual)
+            return Features.of(X, phi, model.whiten(phi), residual)
 
     def _state(self) -> dict[str, Any]:
         """Return the state, and drop what `predict` left behind, as `ExactPosterior` does."""
-        self._asked = self._joint = None
+        self._asked = None
         return dict(self.__dict__)
 
     def _restore(self, state: dict[str, Any]) -> None:
