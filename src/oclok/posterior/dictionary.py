@@ -51,7 +51,7 @@ AFFORDABLE = 50_000
 REMEMBERED = 2_048
 #: Contexts above the tolerance wait until they are this share of the dictionary, so that it
 #: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
-NOVEL_SHARE, URGENT = 1 / 16, 100.0
+NOVEL_SHARE, URGENT = 1 / 16, 10.0
 #: Growths that may cost more than the dictionary saves, with this many arms in a round, before
 #: it is given up. Contexts that drift for ever need new dictionary entries for ever.
 GROWTHS, TYPICAL_ARMS = 10, 100
