@@ -109,8 +109,9 @@ def test_a_failed_update_of_many_leaves_nothing_behind() -> None:
     with pytest.raises(NumericalError), np.errstate(all="ignore"):
         posterior.update(X, np.ones(1_100))
     assert len(posterior) == 0
-    x = X[1_024:1_090]
-    np.testing.assert_array_equal(posterior.covariance(x), fresh.covariance(x))
+    with np.errstate(all="ignore"):
+        ours, theirs = (each.covariance(X[1_024:])[:60, :60] for each in (posterior, fresh))
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_dictionary_refuses_what_is_not_finite() -> None:
