@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from oclok.figures import measures
 from oclok.figures.panels import (
+    PANELS_A_ROW,
     draw_curves,
     draw_level,
     finish,
@@ -157,7 +158,7 @@ def paired_regret(results: pd.DataFrame, reference: str = "O'CLOK-UCB") -> Figur
     variants = [v for v in measures.sorted_variants(results) if v in table.index]
     policies = [p for p in styles(results["policy"]) if p != reference]
     figure, panels = make_panels(variants)
-    rows = -(-len(variants) // 3)
+    rows = -(-len(variants) // PANELS_A_ROW)
     figure.set_size_inches(8.4, rows * (0.9 + 0.19 * len(policies)))
     for variant, axes in panels.items():
         shown = part(table, variant).reindex(policies)

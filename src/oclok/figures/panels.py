@@ -18,14 +18,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from oclok.figures.style import GREY, Style
 
-_PANELS_A_ROW = 5
+PANELS_A_ROW = 5
 _MOST_POINTS = 200
 _MARKERS = 7
 
 
 def make_panels(titles: Sequence[str], *, share_y: bool = True) -> tuple[Figure, dict[str, Axes]]:
     """Return a figure with a panel for each of the `titles`, and the panels by title."""
-    rows = -(-len(titles) // _PANELS_A_ROW)
+    rows = -(-len(titles) // PANELS_A_ROW)
     columns = -(-len(titles) // rows)
     width = 6.4 if columns == 1 else min(3.0 + 1.2 * columns, 8.4)
     height = 3.4 if columns == 1 else 0.9 + 2.3 * rows

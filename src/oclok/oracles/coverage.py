@@ -162,9 +162,9 @@ def _row_sums(P: Any) -> FloatArray:
     return np.asarray(P @ np.ones(P.shape[1]))
 
 
-def _row(P: Any, node: int) -> FloatArray:
-    """Return a row of P, dense."""
-    return np.asarray(P[node] if isinstance(P, np.ndarray) else P[[node]].toarray()[0])
+def _dense(rows: Any) -> FloatArray:
+    """Return rows of P as an array, whatever P is."""
+    return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
 
 
 #: Two values that differ by less than this share of them are equal, whatever rounding did.
@@ -178,7 +178,7 @@ def _greedy(P: Any, singles: FloatArray, k: int) -> tuple[IntArray, float]:
     nodes = np.empty(k, dtype=np.intp)
     for step in range(k):
         if step:
-            miss *= 1.0 - _row(P, nodes[step - 1])
+            miss *= 1.0 - _dense(P[nodes[step - 1]]).ravel()
             gains = P @ miss
             gains[nodes[:step]] = -1.0
         best = gains.max()
@@ -210,7 +210,7 @@ def _exact(P: Any, singles: FloatArray, k: int, nodes: IntArray, value: float) -
         if S.bound <= best:
             continue
         r = k - len(S.nodes)
-        miss = S.miss * (1.0 - _row(P, S.nodes[-1])) if S.nodes else S.miss
+        miss = S.miss * (1.0 - _dense(P[S.nodes[-1]]).ravel()) if S.nodes else S.miss
         gains = P[S.behind] @ miss
         order = np.argsort(-gains, kind="stable")
         behind, gains = S.behind[order], gains[order]
@@ -258,8 +258,7 @@ def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, f
     rows = max(1, LARGEST_DENSE // max(P.shape))
     for start in range(0, gains.size, rows):
         first = np.arange(start, min(start + rows, gains.size))
-        rows_of_first = P[first] if isinstance(P, np.ndarray) else P[first].toarray()
-        both = gains[first] + P @ (miss * (1.0 - rows_of_first)).T
+        both = gains[first] + P @ (miss * (1.0 - _dense(P[first]))).T
         both[first, first - start] = -np.inf
         second, column = divmod(int(both.argmax()), first.size)
         if both[second, column] > best[2]:

@@ -187,7 +187,7 @@ class OClokUCB(GPPolicy):
         unproven = self.condition_on_chosen is True or isinstance(
             self.posterior, ForgettingPosterior
         )
-        if unproven or (self.refits and any(fit.improved for fit in self.refits)):
+        if unproven or any(fit.improved for fit in self.refits):
             return math.inf
         return _allowance(decision, error)
 

@@ -22,7 +22,7 @@ from oclok.posterior.bounds import Features, bounded, moments
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.features import FEW, FeatureModel
 from oclok.posterior.linalg import add_to_diagonal, gram
-from oclok.posterior.observations import Rows, find_rows
+from oclok.posterior.observations import Rows, are_same, find_rows
 from oclok.posterior.pivoted import pivoted_cholesky
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
@@ -327,7 +327,7 @@ class DictionaryPosterior(Posterior):
     def _features(self, model: FeatureModel, X: FloatArray) -> Features:
         """Return the features of X, from what was asked last where X is part of that."""
         for known in (self._chosen, self._asked):
-            if known is not None and (known.X is X or np.array_equal(known.X, X)):
+            if known is not None and are_same(known.X, X):
                 return known
         for known in (self._chosen, self._asked):
             positions = None if known is None else find_rows(known.X, X)

@@ -23,7 +23,7 @@ from oclok.errors import NumericalError
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.cholesky import PANEL, GrowingCholesky
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
-from oclok.posterior.observations import Rows, find_rows, frozen
+from oclok.posterior.observations import Rows, are_same, find_rows, frozen
 from oclok.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class ExactPosterior(Posterior):
         if at is None or len(at) == 0 or self._solved is None:
             return
         known, V = self._solved
-        if _are_same(known, X):
+        if are_same(known, X):
             self._chosen = (frozen(at), V[:, chosen])
 
     def _predict_bounded(self, X: FloatArray) -> Bounded:
@@ -102,7 +102,7 @@ class ExactPosterior(Posterior):
         return self._mean(self._solved_for(X)) if len(self) else np.zeros(len(X))
 
     def _covariance(self, X: FloatArray) -> FloatArray:
-        if self._joint is not None and _are_same(self._joint[0], X):
+        if self._joint is not None and are_same(self._joint[0], X):
             return self._joint[1].copy()
         covariance = self._prior.of(X)
         if len(self):
@@ -166,7 +166,7 @@ class ExactPosterior(Posterior):
         """
         if len(self) == 0:
             return np.empty((0, len(X)))
-        if self._chosen is not None and _are_same(self._chosen[0], X):
+        if self._chosen is not None and are_same(self._chosen[0], X):
             return self._chosen[1]
         for solved in (self._chosen, self._solved):
             positions = None if solved is None else find_rows(solved[0], X)
@@ -200,7 +200,3 @@ class ExactPosterior(Posterior):
         """
         self._solved = self._joint = None
         return dict(self.__dict__)
-
-
-def _are_same(known: FloatArray, X: FloatArray) -> bool:
-    return known is X or np.array_equal(known, X)

@@ -24,7 +24,6 @@ V², which it ceases to be once something is known. Neither forms SSᵀ or its i
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
@@ -185,6 +184,3 @@ class FeatureModel(Persistent):
         R[: self.rank, : self.rank] = self.R
         R[self.rank :] = features[:, pivots].T
         return np.vstack([self.U, candidates[pivots]]), R
-
-    def _state(self) -> dict[str, Any]:
-        return dict(self.__dict__)

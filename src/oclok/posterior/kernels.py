@@ -210,7 +210,7 @@ def _rbf_exponents(kernel: Any) -> Callable[[FloatArray, FloatArray], FloatArray
     of the time.
     """
     distances = _scaled_distances(kernel, "sqeuclidean")
-    length_scale = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
+    length_scale = _length_scale(kernel)
 
     def extended(X: FloatArray, one: int, square: int) -> FloatArray:
         D = X.shape[1]
@@ -248,8 +248,13 @@ def _rational_quadratic(kernel: Any) -> tuple[_Function, _Diagonal]:
     return between, lambda X: 1.0
 
 
+def _length_scale(kernel: Any) -> FloatArray:
+    """Return the lengthscale, shape () or (D,)."""
+    return np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
+
+
 def _scaled_distances(kernel: Any, metric: str) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    length_scale = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
+    length_scale = _length_scale(kernel)
 
     def distances(X: FloatArray, Y: FloatArray) -> FloatArray:
         if length_scale.ndim and length_scale.size != X.shape[1]:

@@ -79,6 +79,11 @@ def frozen(rows: FloatArray) -> FloatArray:
     return rows
 
 
+def are_same(known: FloatArray, rows: FloatArray) -> bool:
+    """Return whether `rows` are those that are `known`: mostly they are the same object."""
+    return known is rows or np.array_equal(known, rows)
+
+
 def find_rows(known: FloatArray, rows: FloatArray) -> IntArray | None:
     """Return where each of `rows` (K, D) stands in `known` (M, D); None unless all do."""
     if known.size == 0 or known.shape[1] != rows.shape[1]:
