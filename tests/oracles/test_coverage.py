@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oclok.errors import InputError, OracleError
-from oclok.oracles import coverage
+from oclok.oracles import covering
 from oclok.oracles.coverage import Coverage
 from oclok.persistence import dumps, loads
 
@@ -47,8 +47,9 @@ def test_exact_is_as_good_as_trying_all_sets(graph, k, wide):
     left, right, index = split(graph)
     oracle = Coverage(left, right, k)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coverage, "LARGEST_DENSE", 2**22 if wide else 1)
-        patch.setattr(coverage, "MOST_PAIRS", 256 if wide else 2)
+        patch.setattr(covering, "LARGEST_DENSE", 2**22 if wide else 1)
+        patch.setattr(covering, "MOST_PAIRS", 64 if wide else 0)
+        patch.setattr(covering, "HEAD", 16 if wide else 1)
         super_arm = oracle(index)
     assert oracle.is_feasible(super_arm)
     best = best_coverage(left, right, index, k)
@@ -108,11 +109,9 @@ def test_a_sparse_matrix_gives_what_a_dense_one_gives(monkeypatch, k, largest):
     dense, sparse = {}, {}
     for solver in ("greedy", "exact"):
         dense[solver] = Coverage(left, right, k, solver)(index).tolist()
-    sparse_matrix = coverage.csr_array
-    monkeypatch.setattr(
-        coverage, "_matrix", lambda i, j, p, *shape: sparse_matrix((p, (i, j)), shape=shape)
-    )
-    monkeypatch.setattr(coverage, "LARGEST_DENSE", largest)
+    monkeypatch.setattr(covering, "SMALL", 0)
+    monkeypatch.setattr(covering, "MOST_ZEROS", 0)
+    monkeypatch.setattr(covering, "LARGEST_DENSE", largest)
     for solver in ("greedy", "exact"):
         sparse[solver] = Coverage(left, right, k, solver)(index).tolist()
     assert sparse == dense
@@ -125,9 +124,31 @@ def test_three_nodes_are_the_best_whichever_way_they_are_found(monkeypatch, edge
     oracle, index = Coverage(left, right, 3), rng.random(edges)
     values = []
     for most in (0, 10**6):
-        monkeypatch.setattr(coverage, "MOST_PAIRS", most)
+        monkeypatch.setattr(covering, "MOST_PAIRS", most)
         values.append(oracle.value(index, oracle(index)))
     assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 3, 9])
+@pytest.mark.parametrize("levels", [[1.0], [0.5, 1.0], None])
+def test_greedy_takes_the_largest_gain_and_the_first_of_equals_among_many(k, levels):
+    rng = np.random.default_rng(k)
+    for _ in range(10):
+        left, right = np.divmod(rng.choice(80 * 30, 400, replace=False), 30)
+        order = rng.permutation(400)
+        left, right = left[order], right[order]
+        p = rng.random(400) if levels is None else rng.choice(levels, 400)
+        miss, chosen = np.ones(30), []
+        for _ in range(k):
+            gains = {i: (p * miss[right])[left == i].sum() for i in dict.fromkeys(left.tolist())}
+            for i in chosen:
+                del gains[i]
+            best = max(gains.values())
+            chosen.append(next(i for i, gain in gains.items() if gain >= best - 1e-9))
+            mine = left == chosen[-1]
+            miss[right[mine]] *= 1 - p[mine]
+        greedy = Coverage(left, right, k, solver="greedy")
+        assert greedy(p).tolist() == np.flatnonzero(np.isin(left, chosen)).tolist()
 
 
 def test_a_graph_too_large_for_a_dense_matrix_is_solved():

@@ -1,0 +1,224 @@
+"""The search behind `Coverage`: k left nodes of a bipartite graph with the largest u.
+
+    p_ij   probability that left node i, if chosen, activates right node j
+    P      p_ij of the left nodes in question, (n, m), an array or a sparse matrix
+    S      chosen left nodes; u(S) = Σ_j (1 - Π_{i∈S} (1 - p_ij))
+    miss   Π_{i∈S} (1 - p_ij), the probability that S misses j, (m,)
+    gain   u(S ∪ {i}) - u(S) = Σ_j p_ij miss_j, that is P @ miss; never grows as S does
+
+Nodes go by rank, with falling u({i}). As gains never grow, a node far behind can be left out as
+soon as its u({i}) is no more than others add.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from oclok.threads import blas_threads
+from oclok.typing import FloatArray, IntArray
+
+#: A matrix is dense up to this many entries, or that many times its edges.
+SMALL, MOST_ZEROS = 2**16, 32
+
+
+class Ranked:
+    """Left nodes by falling u({i}).
+
+    Attributes:
+        order: the node of each rank, (n,).
+        top: u({i}) by rank, (n,).
+    """
+
+    def __init__(self, left: IntArray, right: IntArray, p: FloatArray, n: int, m: int) -> None:
+        singles = sums(left, p, n)
+        self.order: IntArray = (-singles).argsort(kind="stable")
+        self.top: FloatArray = singles[self.order]
+        start = np.empty(n, dtype=np.intp)  # of each node's row in P by rank, flat
+        start[self.order] = np.arange(0, n * m, m)
+        self._cells, self._p, self._m = start[left] + right, p, m
+        self._known: Any = np.empty((0, m))
+
+    def rows(self, count: int) -> Any:
+        """Return the first `count` rows of P by rank, dense unless zeros would make that slow.
+
+        A sparse matrix is without the columns that its rows have nothing in.
+        """
+        if count > self._known.shape[0]:
+            size = count * self._m
+            inside = (self._cells < size).nonzero()[0]
+            cells, p = self._cells[inside], self._p[inside]
+            if size <= max(SMALL, MOST_ZEROS * p.size):
+                P = np.zeros(size)
+                P[cells] = p
+                self._known = P.reshape(count, self._m)
+            else:
+                row, column = np.divmod(cells, self._m)
+                columns, column = np.unique(column, return_inverse=True)
+                self._known = csr_array((p, (row, column)), shape=(count, columns.size))
+        return self._known[:count]
+
+
+def sums(left: IntArray, weights: FloatArray, n: int) -> FloatArray:
+    """Return the sum of the `weights` of each left node's edges, shape (n,)."""
+    return np.asarray(np.bincount(left, weights, minlength=n), dtype=np.float64)
+
+
+def _dense(rows: Any) -> FloatArray:
+    """Return rows of P as an array, whatever P is."""
+    return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
+
+
+#: Two values that differ by less than this share of them are equal, whatever rounding did.
+ROUNDING = 1e-12
+#: Nodes that greedy looks at first, and how many times as many next, where these leave it open.
+HEAD, FARTHER = 16, 4
+
+
+def greedy(ranked: Ranked, k: int) -> tuple[IntArray, float]:
+    """Return the ranks of k nodes, each of the largest gain given those before it, and u."""
+    n, count = ranked.top.size, max(HEAD, 2 * k)
+    found = None
+    while found is None:
+        rest = float(ranked.top[count]) if count < n else -1.0
+        found = _greedy_among(ranked.rows(min(count, n)), ranked, k, rest)
+        count *= FARTHER
+    return found
+
+
+def _greedy_among(P: Any, ranked: Ranked, k: int, rest: float) -> tuple[IntArray, float] | None:
+    """Return what greedy chooses; None if a node not in P, with gains up to `rest`, may be it."""
+    gains, value = ranked.top[: P.shape[0]], 0.0
+    miss = np.ones(P.shape[1])
+    nodes: list[int] = []
+    while True:
+        node = int(gains.argmax())
+        best = float(gains[node])
+        is_tied = gains >= best * (1.0 - ROUNDING)
+        if best * (1.0 - ROUNDING) <= rest:
+            return None
+        if np.count_nonzero(is_tied) > 1:
+            tied = is_tied.nonzero()[0]
+            node = int(tied[ranked.order[tied].argmin()])
+        nodes.append(node)
+        value += best
+        if len(nodes) == k:
+            return np.array(nodes), value
+        miss *= 1.0 - _dense(P[node]).ravel()
+        gains = P @ miss
+        for node in nodes:
+            gains[node] = -1.0
+
+
+def exact(ranked: Ranked, k: int, nodes: IntArray, value: float) -> IntArray:
+    """Return the ranks of the best k nodes, given good ones to start from and their value.
+
+    Branch and bound over partial sets S, the most promising first. As gains never grow, those
+    given S bound all later ones: no set that adds r nodes to S is better than u(S) plus the r
+    largest gains given S. Nodes are added in order of their gains, and after a node only those
+    behind it, so that no set is met twice. The last two nodes come from a matrix product.
+    """
+    best = value * (1.0 + ROUNDING)
+    bound = ranked.top + ranked.top[: k - 1].sum()
+    bound[:k] = ranked.top[:k].sum()
+    candidates = int(np.count_nonzero(bound > best))
+    if candidates == 0:
+        return nodes
+    P = ranked.rows(candidates)
+    if not isinstance(P, np.ndarray) and P.shape[0] * P.shape[1] <= LARGEST_DENSE:
+        P = P.toarray()
+    with blas_threads(2.0 * k * P.shape[0] * P.shape[1]):
+        return _search(P, k, nodes, best)
+
+
+def _search(P: Any, k: int, nodes: IntArray, best: float) -> IntArray:
+    """Return the k rows of P with the largest value above `best`; `nodes` if there are none."""
+    stack = [_Partial([], 0.0, np.inf, np.ones(P.shape[1]), np.arange(P.shape[0]))]
+    while stack:
+        S = stack.pop()
+        if S.bound <= best:
+            continue
+        r = k - len(S.nodes)
+        miss = S.miss * (1.0 - _dense(P[S.nodes[-1]]).ravel()) if S.nodes else S.miss
+        gains = P[S.behind] @ miss
+        order = np.argsort(-gains, kind="stable")
+        behind, gains = S.behind[order], gains[order]
+        bounds = S.value + np.convolve(gains, np.ones(r), "valid")
+        count = np.count_nonzero(bounds > best)
+        if r > 2:
+            for j in reversed(range(count)):
+                added = [*S.nodes, int(behind[j])]
+                value = S.value + float(gains[j])
+                stack.append(_Partial(added, value, bounds[j], miss, behind[j + 1 :]))
+        elif count:
+            first, second, gain = _best_pair(P[behind], miss, gains[:count])
+            if S.value + gain > best:
+                best = (S.value + gain) * (1.0 + ROUNDING)
+                nodes = np.array([*S.nodes, behind[first], behind[second]])
+    return nodes
+
+
+class _Partial(NamedTuple):
+    """A set S of fewer than k nodes."""
+
+    nodes: list[int]
+    value: float  # u(S)
+    bound: float  # no completion is better
+    miss: FloatArray  # (m,), of S without its last node, so that sets never visited cost nothing
+    behind: IntArray  # the nodes that S may add
+
+
+#: Entries of the largest dense array that the search makes; 8 bytes each.
+LARGEST_DENSE = 2**22
+
+
+def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, float]:
+    """Return the best two nodes to add and their joint gain; the first is one with `gains`."""
+    best = (0, 0, -np.inf)
+    rows = max(1, LARGEST_DENSE // max(P.shape))
+    for start in range(0, gains.size, rows):
+        first = np.arange(start, min(start + rows, gains.size))
+        both = gains[first] + P @ (miss * (1.0 - _dense(P[first]))).T
+        both[first, first - start] = -np.inf
+        second, column = divmod(int(both.argmax()), first.size)
+        if both[second, column] > best[2]:
+            best = (start + column, second, float(both[second, column]))
+    return best
+
+
+#: Pairs of nodes whose best third node is looked for.
+MOST_PAIRS = 64
+
+
+def best_three(ranked: Ranked, nodes: IntArray, value: float) -> IntArray | None:
+    """Return the ranks of the best three nodes, given good ones; None if too many may be it.
+
+    The paper's case, and at its size 3 times as fast as `exact`: by falling singletons, few pairs
+    i, j can be part of a better set, as what follows adds no more than the next singleton.
+    """
+    best = value * (1.0 + ROUNDING)
+    P = ranked.rows(int(np.count_nonzero(ranked.top > best - ranked.top[0] - ranked.top[1])))
+    if not isinstance(P, np.ndarray):
+        return None
+    top = ranked.top[: len(P)].tolist()
+    pairs = 0
+    for i in range(len(P) - 2):
+        if top[i] + top[i + 1] + top[i + 2] <= best:
+            break
+        miss = 1.0 - P[i]
+        both = (top[i] + P @ miss).tolist()
+        for j in range(i + 1, len(P) - 1):
+            if top[i] + top[j] + top[j + 1] <= best:
+                break
+            if both[j] + top[j + 1] > best:
+                pairs += 1
+                gains = P[j + 1 :] @ (miss * (1.0 - P[j]))
+                k = int(gains.argmax())
+                if both[j] + gains[k] > best:
+                    best = (both[j] + float(gains[k])) * (1.0 + ROUNDING)
+                    nodes = np.array([i, j, j + 1 + k])
+        if pairs > MOST_PAIRS:
+            return None
+    return nodes
