@@ -38,7 +38,7 @@ def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray
         raise ContextError(f"contexts must have {dimension} columns; got shape {array.shape}")
     result = np.array(array, dtype=np.float64, order="C")
     result.flags.writeable = False
-    if not np.abs(result).max() <= LARGEST_CONTEXT:
+    if np.count_nonzero(np.abs(result) <= LARGEST_CONTEXT) < result.size:
         row, column = np.argwhere(~(np.abs(result) <= LARGEST_CONTEXT))[0]
         raise ContextError(
             f"contexts must be finite and at most {LARGEST_CONTEXT:g} in size; "
@@ -102,7 +102,7 @@ def as_vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArr
         wanted = "(M,)" if size is None else f"({size},)"
         raise InputError(f"{name} must have shape {wanted}; got shape {array.shape}")
     result = np.ascontiguousarray(array, dtype=np.float64)
-    if not np.isfinite(result).all():
+    if np.count_nonzero(np.isfinite(result)) < result.size:
         first = int(np.argmax(~np.isfinite(result)))
         raise InputError(f"{name} must be finite; position {first} is {result[first]}")
     return result

@@ -23,6 +23,7 @@ from oclok.oracles.base import Oracle
 from oclok.policies import OClokUCB
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior
 from oclok.posterior.base import Bounded
+from oclok.posterior.dictionary import START
 from oclok.problems import Crowdsourcing
 
 Pair = tuple[DictionaryPosterior, ExactPosterior]
@@ -264,10 +265,10 @@ def test_a_rough_kernel_is_exact_for_many_observations_at_once() -> None:
 def test_it_is_exact_again_where_the_dictionary_becomes_too_large() -> None:
     rng = np.random.default_rng(0)
     ours, exact = both(RBF(0.1))
-    learn((ours, exact), 0.01 * rng.random((160, 3)), rng)
+    learn((ours, exact), 0.01 * rng.random((START + 10, 3)), rng)
     assert ours.rank < 50
-    learn((ours, exact), rng.random((800, 3)), rng)
-    assert ours.rank == 960
+    learn((ours, exact), rng.random((1_500, 3)), rng)
+    assert ours.rank == START + 1_510
     learn((ours, exact), rng.random((50, 3)), rng)
     assert_close(ours, exact, rng.random((50, 3)), 1e-8)
 

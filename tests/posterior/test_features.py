@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
 from oclok import persistence
+from oclok.posterior import features
 from oclok.posterior.features import BATCH, FeatureModel
 from oclok.posterior.kernels import Covariance
 
@@ -117,14 +118,18 @@ def test_a_model_that_was_saved_is_the_same_to_the_bit() -> None:
 
 @pytest.mark.parametrize("noise_std", [1e-5, 1e-3, 0.1])
 @pytest.mark.parametrize("spread", [0.0, 3.0])
-def test_few_outcomes_and_little_noise_lose_no_digits(noise_std: float, spread: float) -> None:
+def test_few_outcomes_and_little_noise_lose_no_digits(
+    noise_std: float, spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(3)
     U, X, x = rng.random((12, 2)), rng.random((20, 2)), rng.random((9, 2))
     y, weights = rng.standard_normal(20), 10 ** rng.uniform(-spread, spread, 20)
     few, many = (model_of(RBF(0.3), U, noise_std) for _ in range(2))
     phi, residual = few.features(X)
     few.absorb_features(phi, few.whiten(phi), residual, y, weights)
-    many._set(many._by_qr(many.whiten(phi), y, noise_std / np.sqrt(weights)), 0.0)
+    monkeypatch.setattr(features, "FEW", 0)
+    monkeypatch.setattr(features, "LARGEST_TRACE", -1.0)
+    many.absorb(X, y, weights)
     phi, _ = few.features(x)
     np.testing.assert_allclose(few.mean(phi), many.mean(phi), rtol=0, atol=1e-9)
     np.testing.assert_allclose(
@@ -132,3 +137,28 @@ def test_few_outcomes_and_little_noise_lose_no_digits(noise_std: float, spread: 
     )
     assert few.information_gain == pytest.approx(many.information_gain, rel=1e-9)
     assert few.surprise == pytest.approx(many.surprise, rel=1e-9)
+
+
+@pytest.mark.parametrize("noise_std", [1e-5, 1e-3, 0.1])
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+def test_many_outcomes_are_learned_alike_by_cholesky_and_by_qr(
+    noise_std: float, spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    U, X, x = rng.random((12, 2)), rng.random((300, 2)), rng.random((9, 2))
+    y, weights = np.sin(3 * X).sum(axis=1), 10 ** rng.uniform(-spread, spread, 300)
+    models = [model_of(RBF(0.3), U, noise_std) for _ in range(2)]
+    for model, largest in zip(models, (features.LARGEST_TRACE, -1.0), strict=True):
+        monkeypatch.setattr(features, "LARGEST_TRACE", largest)
+        for part in (slice(0, 200), slice(200, 300)):
+            model.absorb(X[part], y[part], weights[part])
+    plain, judge = models
+    phi, _ = judge.features(x)
+    np.testing.assert_allclose(plain.mean(phi), judge.mean(phi), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        np.linalg.norm(plain.whiten(phi), axis=0),
+        np.linalg.norm(judge.whiten(phi), axis=0),
+        rtol=1e-7,
+    )
+    assert plain.information_gain == pytest.approx(judge.information_gain, rel=1e-9)
+    assert plain.surprise == pytest.approx(judge.surprise, rel=1e-7)

@@ -83,8 +83,8 @@ class GPPolicy(Policy):
         Outcomes are judged as they arrive, each against the posterior just before it, in
         `update` and in calls of `observe` with at most 1,000 of them; since the last refit.
         """
-        rows = self._residuals.array.reshape(-1, 2)
-        return judge(rows[:, 0], rows[:, 1], levels)
+        z, foreseen_std = self._residuals.array.reshape(-1, 2).T
+        return judge(z, self.posterior._share_of_f(foreseen_std), levels)
 
     def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
         return as_contexts(contexts, self.posterior.dimension or self._dimension)

@@ -78,15 +78,17 @@ class Posterior(Persistent, ABC):
             the noise, in the variance that was foreseen for each; shape (N,).
         """
         X = as_contexts(contexts, self.dimension)
-        return self._innovations(X, as_outcomes(outcomes, len(X)))
+        z, foreseen_std = self._innovations(X, as_outcomes(outcomes, len(X)))
+        return z, self._share_of_f(foreseen_std)
 
     def _innovations(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return z = C⁻¹(r - mean) and the diagonal of C."""
         residual = y - self._predict_known(X)
         S = self._covariance(X)
         add_to_diagonal(S, self.noise_std**2)
         C = factor(S, self.noise_std**2)
         whitened: FloatArray = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
-        return whitened, self._share_of_f(C.diagonal())
+        return whitened, C.diagonal()
 
     def _share_of_f(self, foreseen_std: FloatArray) -> FloatArray:
         share_of_noise = self.noise_std / foreseen_std
@@ -150,7 +152,7 @@ class Posterior(Persistent, ABC):
     def _update(self, X: FloatArray, y: FloatArray) -> None: ...
 
     def _update_judged(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Learn y, seen at X, and return what `innovations` said of it before."""
+        """Learn y, seen at X, and return what `_innovations` said of it before."""
         judged = self._innovations(X, y)
         self._update(X, y)
         return judged

@@ -28,7 +28,7 @@ from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 
 #: Allowance for rounding in the bounds, as a share of the prior standard deviation, and of the
-#: largest weight where outcomes are so large that the weights are.
+#: norm of the weights where outcomes are so large that the weights are.
 SLACK = 1e-9
 
 
@@ -49,27 +49,27 @@ class Features(NamedTuple):
         return cls(frozen(X), phi, whitened, residual, float(residual.max()))
 
     def at(self, X: FloatArray, positions: IntArray) -> Features:
-        """Return the features of contexts X that stand at `positions` here."""
+        """Return the features of contexts X, few of them, that stand at `positions` here."""
+        residual = self.residual[positions]
         phi, whitened = self.phi[:, positions], self.whitened[:, positions]
-        return Features.of(X, phi, whitened, self.residual[positions])
+        return Features(frozen(X), phi, whitened, residual, max(residual.tolist(), default=0.0))
 
 
 def moments(
     model: FeatureModel, X: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, Features | None]:
     """Return mean and variance of f and ρ, each (M,), and features if they are not too many."""
-    mean, variance, residual = np.empty((3, len(X)))
     step = max(CHUNK // model.rank, 64)
-    for start in range(0, len(X), step):
-        part = slice(start, start + step)
-        with blas_threads(2.0 * model.rank**2 * len(X[part])):
-            phi, residual[part] = model.features(X[part])
-            whitened = model.whiten(phi)
-            mean[part] = model.mean(phi)
-            np.einsum("rm,rm->m", whitened, whitened, out=variance[part])
-    variance += residual
     if len(X) > step:
+        parts = [moments(model, X[i : i + step])[:3] for i in range(0, len(X), step)]
+        mean, variance, residual = np.concatenate(parts, axis=1)
         return mean, variance, residual, None
+    with blas_threads(2.0 * model.rank**2 * len(X)):
+        phi, residual = model.features(X)
+        whitened = model.whiten(phi)
+        mean = model.mean(phi)
+    variance = np.einsum("rm,rm->m", whitened, whitened)
+    variance += residual
     return mean, variance, residual, Features.of(X, phi, whitened, residual)
 
 
@@ -85,5 +85,7 @@ def bounded(
     smallest = std_of(variance - 2.0 * q * largest)
     slack = SLACK * math.sqrt(model.prior)
     mean_error = model.weight_norm * sigma * (q + share * largest)
-    mean_error += slack * max(1.0, float(np.abs(model.m).max()))
-    return Bounded(mean, std, mean_error, np.maximum(largest - std, std - smallest) + slack)
+    mean_error += slack * max(1.0, math.sqrt(model.m @ model.m))
+    std_error = np.maximum(largest - std, std - smallest)
+    std_error += slack
+    return Bounded(mean, std, mean_error, std_error)

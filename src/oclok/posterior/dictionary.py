@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
 #: Observations before a dictionary is tried; again at RETRY times as many if it was too large.
-START, RETRY = 150, 1.5
+START, RETRY = 250, 1.5
 #: A dictionary is worth its while up to this share of N (a round costs 2r²M against N²M).
 WORTHWHILE = 0.8
 #: Pivots are taken until this share of the tolerance, so that few contexts exceed it later.
@@ -195,7 +195,7 @@ class DictionaryPosterior(Posterior):
                 return super()._update_judged(X, y)
             learned = self._absorb(self._belief, f, y, ones)
             assert learned is not None
-            judged = learned[0], self._share_of_f(learned[1])
+            judged = learned
         self._keep(X, y, ones)
         return judged
 

@@ -117,7 +117,7 @@ class ExactPosterior(Posterior):
 
     def _update_judged(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         foreseen_std = self._update_weighted(X, y, np.ones(len(y)))
-        return self._z.array[-len(y) :].copy(), self._share_of_f(foreseen_std)
+        return self._z.array[-len(y) :].copy(), foreseen_std
 
     def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
         """Learn outcomes whose noise has variance σ² / weights; return the diagonal of C, (N,)."""

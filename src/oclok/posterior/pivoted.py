@@ -39,6 +39,7 @@ def pivoted_cholesky(
     done = 0 if known is None else len(known)
     F = np.empty((max(min(rank, done + len(X)), done), len(X)))
     variance = covariance.diagonal(X)
+    k_X = covariance.to(X)
     if known is not None:
         F[:done] = known
         variance -= np.einsum("rn,rn->n", known, known)
@@ -51,7 +52,7 @@ def pivoted_cholesky(
             path.append(left)
             if not left > tolerance or (give_up and _is_hopeless(path, tolerance, rank)):
                 break
-            row = covariance.between(X[pivot : pivot + 1], X)[0]
+            row = k_X(X[pivot : pivot + 1])[0]
             row -= F[:j, pivot] @ F[:j]
             row /= math.sqrt(left)
             row[pivot] = math.sqrt(left)  # a `WhiteKernel` has its variance on the diagonal only
