@@ -3,6 +3,7 @@
 Smooth kernels have a small numerical rank: given some hundred well-chosen contexts U, every
 other context has next to no variance left. The posterior is then Bayesian linear regression on
 their features (`features.py`), with a bound on its error (`bounds.py`).
+`choosing.py` tells which contexts U are.
 
 Three phases: exact as long as there is little data; then a dictionary, chosen by one pivoted
 Cholesky over all contexts seen so far, chosen or not; or exact for ever, where the kernel is
@@ -19,11 +20,19 @@ from scipy.linalg.blas import dgemv
 
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.bounds import Features, bounded, moments
+from oclok.posterior.choosing import (
+    REMEMBERED,
+    covering_model,
+    finer_model,
+    first_model,
+    latest,
+    most_worthwhile,
+    sample,
+)
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.features import FEW, FeatureModel
 from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.observations import Rows, are_same, find_rows
-from oclok.posterior.pivoted import pivoted_cholesky
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 from oclok.validation import as_positive
@@ -33,22 +42,14 @@ if TYPE_CHECKING:
 
 #: Observations before a dictionary is tried; again at RETRY times as many if it was too large.
 START, RETRY = 250, 1.5
-#: A dictionary is worth its while up to this share of N (a round costs 2r²M against N²M).
-WORTHWHILE = 0.8
-#: Pivots are taken until this share of the tolerance, so that few contexts exceed it later.
-MARGIN = 0.1
 #: The error follows tolerance / σ²; a larger tolerance than this share of σ² is not used.
 NOISE_SHARE = 1e-6
-#: Conditional variances below this share of the prior's are rounding error.
-ROUNDING = 1e-13
 #: Tolerance of the finer dictionary, as a share of the first's. The bound grows with N, so that
 #: with N observations it is FINER / N, which keeps the bound the same, and at most FINER / 1,000.
 FINER = 10.0
 #: Observations up to which undecided rounds go to the finer dictionary: a round of 5 outcomes
 #: that does costs 1.6 times one that does not, and from here on nearly every one would.
 AFFORDABLE = 50_000
-#: Contexts that are remembered as candidates for a dictionary.
-REMEMBERED = 2_048
 #: Contexts above the tolerance wait until they are this share of the dictionary, so that it
 #: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
 NOVEL_SHARE, URGENT = 1 / 16, 10.0
@@ -122,17 +123,17 @@ class DictionaryPosterior(Posterior):
         """Take X as candidates for the dictionary, and keep the features of those `chosen`."""
         if isinstance(self._belief, ExactPosterior):
             self._belief._expect(X, chosen, at)
-            self._remembered = _latest(self._remembered, _sample([X]))
+            self._remembered = latest(self._remembered, sample([X]))
             return
         if len(X) > REMEMBERED:
-            X, chosen = _sample([X]), None
+            X, chosen = sample([X]), None
         f = self._features(self._belief, X)
         if chosen is not None and at is not None and len(at):
             self._chosen = f.at(at, chosen)
         if f.largest > self.tolerance:
             novel = X[f.residual > self.tolerance]
-            self._novel = _latest(self._novel, novel)
-            self._remembered = _latest(self._remembered, novel)
+            self._novel = latest(self._novel, novel)
+            self._remembered = latest(self._remembered, novel)
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean, std, _, _ = self._predict_bounded(X)
@@ -223,7 +224,9 @@ class DictionaryPosterior(Posterior):
         count = len(self) + len(y)
         model = None
         if count >= self._next_try:
-            model = self._dictionary_for(X)
+            model = first_model(
+                self._prior, self.noise_std, [self._X.array, X], self._remembered, self.tolerance
+            )
         if model is not None:
             self._belief = self._taught(model, X, y, weights)
             return
@@ -245,7 +248,7 @@ class DictionaryPosterior(Posterior):
         """Learn with the dictionary as it is, and return what `model` says of that."""
         learned = model.absorb_features(f.phi, f.whitened, f.residual, y, weights)
         if f.largest > self.tolerance:
-            self._novel = _latest(self._novel, f.X[f.residual > self.tolerance])
+            self._novel = latest(self._novel, f.X[f.residual > self.tolerance])
         saved = float(len(self)) ** 2 - 2.0 * model.rank**2
         self._saved += max(saved, 0.0) * TYPICAL_ARMS
         return learned
@@ -253,8 +256,7 @@ class DictionaryPosterior(Posterior):
     def _grow(self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn with a dictionary that covers all contexts, or exactly if that is cheaper."""
         count = len(self) + len(y)
-        fresh = FeatureModel(model.covariance, self.noise_std, model.U, model.R)
-        grown = self._covering(fresh, [self._novel, X], int(WORTHWHILE * count))
+        grown = covering_model(model, [self._novel, X], self.tolerance, most_worthwhile(count))
         cost = 0.0 if grown is None else 2.0 * count * grown.rank**2
         saved = self._saved - cost
         if grown is not None and saved >= -GROWTHS * cost:
@@ -266,38 +268,6 @@ class DictionaryPosterior(Posterior):
             exact._update_weighted(X, y, weights)
             self._belief, self._next_try, self._saved = exact, 2.0 * count, 0.0
         self._novel = self._finer = None
-
-    def _dictionary_for(self, X: FloatArray) -> FeatureModel | None:
-        """Return a model with a dictionary for all contexts so far and X; None if too large."""
-        largest = int(WORTHWHILE * (len(self) + len(X)))
-        candidates = _sample([self._X.array, X, self._remembered])
-        if MARGIN * self.tolerance < ROUNDING * self._prior.largest(candidates):
-            return None
-        pivots, F, left = pivoted_cholesky(
-            self._prior, candidates, largest, MARGIN * self.tolerance, give_up=True
-        )
-        if left > MARGIN * self.tolerance or len(pivots) >= WORTHWHILE * len(candidates):
-            return None
-        model = FeatureModel(self._prior, self.noise_std, candidates[pivots], F[:, pivots].T)
-        return self._covering(model, [self._X.array, X], largest)
-
-    def _covering(
-        self, model: FeatureModel, parts: list[FloatArray | None], largest: int
-    ) -> FeatureModel | None:
-        """Return `model`, its dictionary grown until no context of `parts` is above the tolerance.
-
-        None if that takes more than `largest` contexts. What `model` has learned is lost.
-        """
-        for rows in parts:
-            for start in range(0, 0 if rows is None else len(rows), REMEMBERED):
-                part = np.asarray(rows)[start : start + REMEMBERED]
-                missed = part[model.features(part)[1] > self.tolerance]
-                if len(missed):
-                    U, R = model.grown(missed, MARGIN * self.tolerance)
-                    if len(U) > largest:
-                        return None
-                    model = FeatureModel(model.covariance, self.noise_std, U, R)
-        return model
 
     def _taught(
         self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
@@ -311,18 +281,13 @@ class DictionaryPosterior(Posterior):
         """Return a model with a finer dictionary that knows all outcomes so far."""
         finer, known = self._finer, self._finer_size
         if finer is None or len(self) > 2 * self._finer_made_at:
-            candidates = _sample([self._X.array, self._remembered])[::2]
-            U, R = model.grown(candidates, MARGIN * self._finer_tolerance(model))
-            finer, known = FeatureModel(model.covariance, self.noise_std, U, R), 0
-            self._finer_made_at = len(self)
+            tolerance = FINER / max(len(self), 1_000) * self.tolerance
+            finer = finer_model(model, [self._X.array, self._remembered], tolerance)
+            known, self._finer_made_at = 0, len(self)
         new = slice(known, len(self))
         finer.absorb(self._X.array[new], self._y.array[new], self._weights.array[new])
         self._finer, self._finer_size = finer, len(self)
         return finer
-
-    def _finer_tolerance(self, model: FeatureModel) -> float:
-        share = FINER / max(len(self), 1_000)
-        return max(share * self.tolerance, ROUNDING / MARGIN * model.prior)
 
     def _features(self, model: FeatureModel, X: FloatArray) -> Features:
         """Return the features of X, from what was asked last where X is part of that."""
@@ -345,14 +310,3 @@ class DictionaryPosterior(Posterior):
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._chosen = None if self._chosen is None else Features(*self._chosen)
-
-
-def _latest(rows: FloatArray | None, new: FloatArray) -> FloatArray:
-    """Return `rows` and `new`, the last REMEMBERED of them."""
-    return (new if rows is None else np.vstack([rows, new]))[-REMEMBERED:].copy()
-
-
-def _sample(parts: list[FloatArray | None]) -> FloatArray:
-    """Return REMEMBERED rows, evenly taken, of all `parts`."""
-    rows = np.vstack([part for part in parts if part is not None and len(part)])
-    return rows[:: -(-len(rows) // REMEMBERED)]

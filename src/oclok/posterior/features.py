@@ -42,7 +42,7 @@ from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 
 #: Observations that are learned at once, and how many count as few: with a dictionary of 125,
-#: 5 take 65 µs by Andrews' update and 200 by QR, 64 take 230 and 310, 200 take 770 and 470.
+#: 5 take half the time by Andrews' update that they take by Cholesky, 64 as long, 200 three times.
 BATCH, FEW = 2_048, 64
 #: PᵀP above this multiple of V², or a BBᵀ whose trace is above that, is left to QR: rounding
 #: would lose too much of V². With a dictionary of 120, 500 outcomes take 0.8 ms by Cholesky and
