@@ -37,8 +37,8 @@ def run(quick: bool) -> Result:
     if has("gpflow"):
         rows.insert(0, _arm_by_arm(tasks, reference, marks))
     notes = (
-        f"Medians of {repeats} interleaved repeats; a round is select and update, the median of "
-        f"{WINDOW} rounds. "
+        f"{repeats} interleaved repeats; a round is select and update. Total is the sum of each "
+        f"round's median over the repeats; t = … the median of {WINDOW} rounds in all repeats. "
         "≈ marks a total that was interpolated between a few measured rounds."
     )
     title = f"Simulation I: {rounds} rounds, {sum(map(len, reference.super_arms)):,} outcomes"
@@ -59,7 +59,7 @@ def _play_all(tasks: list[Task], repeats: int) -> dict[str, list[Played]]:
 
 def _row(name: str, runs: list[Played], reference: Played, marks: list[int]) -> Row:
     seconds = np.array([run.seconds for run in runs])
-    total = float(np.median(seconds.sum(axis=1)))
+    total = float(np.median(seconds, axis=0).sum())
     row: Row = {"posterior": name, "total, s": total}
     for t in marks:
         row[_column(t)] = float(1e3 * np.median(seconds[:, t - WINDOW : t]))
