@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oclok.decision import Decision
-from oclok.errors import InfeasibleError, InputError, OracleError, OutcomeError
+from oclok.errors import InfeasibleError, InputError, OracleError
 from oclok.oracles.among import Among
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief
 from oclok.policies.certificate import Certificate
+from oclok.policies.groups import as_array, as_groups, as_pairs, as_thresholds
 from oclok.policies.oclok import OClokUCB
 from oclok.posterior.base import Bounded, Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
-from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_outcomes, as_vector
+from oclok.typing import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -156,10 +156,10 @@ class TCGPUCB(OClokUCB):
         for a decision that was made without groups.
         """
         count = self._missing(decision).size
-        if np.ndim(_as_array(outcomes)) == 1 and decision.round not in self._grouped:
+        if np.ndim(as_array(outcomes)) == 1 and decision.round not in self._grouped:
             super().update(decision, outcomes)
             return
-        pairs = _as_pairs(outcomes, count, allow_nan=True)
+        pairs = as_pairs(outcomes, count, allow_nan=True)
         seen = ~np.isnan(pairs[:, 1])
         learned = self._groups_given(decision.contexts[seen], pairs[seen, 1])
         super().update(decision, pairs[:, 0])
@@ -171,11 +171,11 @@ class TCGPUCB(OClokUCB):
 
         Reward outcomes alone, shape (N,), tell nothing of groups.
         """
-        if np.ndim(_as_array(outcomes)) == 1:
+        if np.ndim(as_array(outcomes)) == 1:
             super().observe(contexts, outcomes)
             return
         X = self._as_contexts(contexts)
-        pairs = _as_pairs(outcomes, len(X), allow_nan=False)
+        pairs = as_pairs(outcomes, len(X), allow_nan=False)
         learned = self._groups_given(X, pairs[:, 1])
         super().observe(X, pairs[:, 0])
         self.group_posterior = learned
@@ -201,8 +201,8 @@ class TCGPUCB(OClokUCB):
         oracle: Oracle | OracleOf | None,
     ) -> _AmongGood:
         """Return this round's oracle, restricted to base arms of groups that can be good."""
-        labels, group = _as_groups(groups, len(X))
-        thresholds = _as_thresholds(threshold, labels)
+        labels, group = as_groups(groups, len(X))
+        thresholds = as_thresholds(threshold, labels)
         sizes = np.bincount(group)
         index, error = self._group_bound(self.group_posterior._predict_bounded(X), len(X))
         margin = np.bincount(group, index) / sizes - thresholds
@@ -292,57 +292,3 @@ def _group_posterior(
             f"and {posterior.dimension}"
         )
     return posterior
-
-
-def _as_groups(groups: ArrayLike, arms: int) -> tuple[list[Any], IntArray]:
-    """Return the labels, and which of them each base arm has, shape (M,)."""
-    array = _as_array(groups)
-    if array is None or array.shape != (arms,) or array.dtype.kind not in "biuU":
-        seen = "ragged lists" if array is None else f"shape {array.shape}, dtype {array.dtype}"
-        raise InputError(
-            f"groups must have shape ({arms},), one label per base arm, integers or strings; "
-            f"got {seen}"
-        )
-    labels, group = np.unique(array, return_inverse=True)
-    return labels.tolist(), group
-
-
-def _as_thresholds(threshold: float | Mapping[Any, float] | None, labels: list[Any]) -> FloatArray:
-    """Return the threshold of each label."""
-    if threshold is None:
-        raise InputError("groups need a threshold: a number, or a dict with one for each label")
-    if not isinstance(threshold, Mapping):
-        return np.repeat(as_vector([threshold], "threshold", 1), len(labels))
-    missing = [label for label in labels if label not in threshold]
-    if missing:
-        raise InputError(f"threshold must name every group; group {missing[0]!r} is missing")
-    return as_vector([threshold[label] for label in labels], "threshold", len(labels))
-
-
-def _as_pairs(outcomes: ArrayLike, count: int, *, allow_nan: bool) -> FloatArray:
-    """Return `outcomes` as a float array of shape (count, 2), NaN in both columns or none."""
-    array = _as_array(outcomes)
-    if array is None or array.shape != (count, 2):
-        seen = "ragged lists" if array is None else f"shape {array.shape}"
-        raise OutcomeError(
-            f"outcomes must have shape ({count}, 2), a reward outcome and a group outcome per "
-            f"base arm; got {seen}"
-        )
-    flat = as_outcomes(array.ravel(), 2 * count, allow_nan=allow_nan)
-    pairs: FloatArray = flat.reshape(count, 2)
-    half: BoolArray = np.isnan(pairs).sum(axis=1) == 1
-    if half.any():
-        first = int(np.argmax(half))
-        raise OutcomeError(
-            "outcomes must be NaN in both columns or in none; "
-            f"row {first} is {pairs[first].tolist()}"
-        )
-    return pairs
-
-
-def _as_array(values: ArrayLike) -> Any:
-    """Return `values` as an array, or None where they have no rectangular shape."""
-    try:
-        return np.asarray(values)
-    except ValueError:
-        return None
