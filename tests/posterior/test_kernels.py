@@ -53,6 +53,15 @@ def test_many_entries_have_scikit_learns_numbers_too(
     np.testing.assert_allclose(ours, kernel(X, Y), rtol=0, atol=1e-13 * max(size, 1.0))
 
 
+@pytest.mark.parametrize(
+    "kernel", [RBF(0.7), ConstantKernel(2.0) * RBF([1.0, 0.5, 2.0]) + Matern(0.3, nu=2.5)]
+)
+def test_of_many_contexts_each_has_its_prior_variance_to_the_last_bit(kernel: Any) -> None:
+    X = np.random.default_rng(0).random((int(MANY**0.5) + 1, 3))
+    covariance = Covariance(kernel)
+    np.testing.assert_array_equal(covariance.of(X).diagonal(), covariance.diagonal(X))
+
+
 @pytest.mark.parametrize("away", [0.0, 1e3])
 def test_of_many_contexts_a_lengthscale_too_many_is_refused(away: float) -> None:
     X = np.full((200, 3), away)
