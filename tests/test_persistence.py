@@ -30,7 +30,7 @@ from sklearn.gaussian_process.kernels import (
 
 from oclok.errors import StorageError
 from oclok.oracles import TopK
-from oclok.persistence import VERSION, Persistent, dumps, load, loads, save
+from oclok.persistence import OLDEST, VERSION, Persistent, dumps, load, loads, save
 from oclok.policies import OClokUCB, Policy
 from oclok.posterior import ExactPosterior, SparsePosterior
 
@@ -298,6 +298,14 @@ def test_a_file_of_a_newer_version_asks_for_an_upgrade() -> None:
     tree = tree_of(content)
     tree["version"] = VERSION + 1
     with pytest.raises(StorageError, match=r"newer oclok.*upgrade"):
+        loads(with_tree(content, tree))
+
+
+def test_a_file_of_a_version_before_the_first_is_refused() -> None:
+    content = dumps(small_policy())
+    tree = tree_of(content)
+    tree["version"] = OLDEST - 1
+    with pytest.raises(StorageError, match=r"before oclok was released.*version 1"):
         loads(with_tree(content, tree))
 
 

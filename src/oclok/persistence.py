@@ -29,7 +29,7 @@ import numpy as np
 from oclok.errors import StorageError
 
 FORMAT = "oclok"
-VERSION = 1
+VERSION, OLDEST = 2, 2
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal states give equal bytes
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 
@@ -116,6 +116,11 @@ def loads(content: bytes) -> Persistent:
                 raise StorageError(
                     f"written by a newer oclok (file version {version}, this one reads up to "
                     f"{VERSION}); upgrade oclok to load it"
+                )
+            if version < OLDEST:
+                raise StorageError(
+                    f"written before oclok was released (file version {version}, this one reads "
+                    f"from {OLDEST} on)"
                 )
             thing = _decode(tree["content"], archive)
     except StorageError:

@@ -120,13 +120,23 @@ def test_a_sparse_matrix_gives_what_a_dense_one_gives(monkeypatch, k, largest):
 @pytest.mark.parametrize("edges", [300, 1_500, 6_000])
 def test_three_nodes_are_the_best_whichever_way_they_are_found(monkeypatch, edges):
     rng = np.random.default_rng(edges)
-    left, right = np.divmod(rng.choice(75 * 200, edges, replace=False), 200)
-    oracle, index = Coverage(left, right, 3), rng.random(edges)
-    values = []
-    for most in (0, 10**6):
-        monkeypatch.setattr(covering, "MOST_PAIRS", most)
-        values.append(oracle.value(index, oracle(index)))
-    assert values[0] == pytest.approx(values[1], rel=1e-12)
+    for _ in range(20):
+        left, right = np.divmod(rng.choice(75 * 200, edges, replace=False), 200)
+        oracle, index = Coverage(left, right, 3), rng.random(edges)
+        values = []
+        for most in (0, 10**6):
+            monkeypatch.setattr(covering, "MOST_PAIRS", most)
+            values.append(oracle.value(index, oracle(index)))
+        assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def test_greedy_sees_a_tie_with_a_node_far_behind():
+    edges = [(0, 100), (0, 101), *((1, j) for j in range(10))]
+    for i in range(2, 17):  # all ahead of node 0, but half of each is what node 1 has, too
+        edges += [(i, 0), (i, 1), (i, 200 + 2 * i), (i, 201 + 2 * i)]
+    left, right = np.array(edges).T
+    chosen = Coverage(left, right, 2, "greedy")(np.ones(len(edges)))
+    assert set(left[chosen]) == {0, 1}
 
 
 @pytest.mark.parametrize("k", [1, 3, 9])

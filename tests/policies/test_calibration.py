@@ -116,6 +116,21 @@ def test_asking_for_innovations_changes_nothing() -> None:
     assert persistence.dumps(posterior) == before
 
 
+def test_a_policy_judges_outcomes_by_the_innovations_of_its_posterior() -> None:
+    rng = np.random.default_rng(0)
+    policy, posterior = OClokUCB(RBF(0.5), 0.1), ExactPosterior(RBF(0.5), 0.1)
+    z, shares = [], []
+    for _ in range(20):
+        X, y = rng.random((4, 2)), rng.standard_normal(4)
+        for kept, seen in zip((z, shares), posterior.innovations(X, y), strict=True):
+            kept.append(seen)
+        policy.observe(X, y)
+        posterior.update(X, y)
+    expected = judge(np.concatenate(z), np.concatenate(shares))
+    assert policy.calibration().p_value == pytest.approx(expected.p_value, rel=1e-6)
+    assert policy.calibration().spread == pytest.approx(expected.spread)
+
+
 def test_a_policy_judges_every_outcome_once() -> None:
     policy = OClokUCB(RBF(0.5), 0.1, TopK(3))
     rng = np.random.default_rng(0)

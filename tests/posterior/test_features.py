@@ -70,23 +70,23 @@ def test_the_weight_norm_bounds_the_weights(kernel: Any, seed: int) -> None:
     assert np.linalg.norm(a) <= model.weight_norm * (1 + 1e-12)
 
 
-def test_growing_continues_the_cholesky_factor_and_leaves_nothing_above_the_tolerance() -> None:
+@pytest.mark.parametrize("count", [200, 400])
+def test_growing_leaves_nothing_above_the_tolerance(count: int) -> None:
     rng = np.random.default_rng(0)
-    kernel, candidates = RBF(0.5), rng.random((200, 2))
+    kernel, candidates = RBF(0.5), rng.random((count, 2))
     model = model_of(kernel, rng.random((5, 2)))
-    U, R = model.grown(candidates, 1e-6)
-    np.testing.assert_array_equal(U[:5], model.U)
-    np.testing.assert_allclose(R @ R.T, kernel(U), atol=1e-12)
-    np.testing.assert_array_equal(np.triu(R, 1), 0)
-    _, residual = FeatureModel(model.covariance, 0.2, U, R).features(candidates)
-    assert residual.max() <= 1e-6
+    grown = model.grown(candidates, 1e-6)
+    np.testing.assert_allclose(grown.R @ grown.R.T, kernel(grown.U), atol=1e-12)
+    np.testing.assert_array_equal(np.triu(grown.R, 1), 0)
+    for rows in (model.U, candidates):
+        assert grown.features(rows)[1].max() <= 1e-6 * (1 + 1e-6)
+    assert grown.information_gain == 0
 
 
 def test_growing_by_what_is_known_adds_nothing() -> None:
     model = model_of(RBF(0.5), np.random.default_rng(0).random((5, 2)))
-    U, R = model.grown(model.U, 1e-10)
-    np.testing.assert_array_equal(U, model.U)
-    np.testing.assert_array_equal(R, model.R)
+    grown = model.grown(model.U, 1e-10)
+    np.testing.assert_array_equal(np.sort(grown.U, axis=0), np.sort(model.U, axis=0))
 
 
 def test_batches_do_not_matter() -> None:
@@ -162,3 +162,30 @@ def test_many_outcomes_are_learned_alike_by_cholesky_and_by_qr(
     )
     assert plain.information_gain == pytest.approx(judge.information_gain, rel=1e-9)
     assert plain.surprise == pytest.approx(judge.surprise, rel=1e-7)
+
+
+def test_where_nothing_surprises_outcomes_count_all_the_same() -> None:
+    rng = np.random.default_rng(5)
+    U, X, x = rng.random((12, 2)), rng.random((200, 2)), rng.random((9, 2))
+    model = model_of(RBF(0.3), U)
+    for part in (X[:100], X[100:]):
+        model.absorb(part, np.zeros(100), np.ones(100))
+    Phi, phi = model.features(X)[0], model.features(x)[0]
+    covariance = np.linalg.inv(np.eye(12) + Phi @ Phi.T / model.noise_std**2)
+    np.testing.assert_allclose(
+        (model.whiten(phi) ** 2).sum(axis=0), np.einsum("rm,rs,sm->m", phi, covariance, phi)
+    )
+    assert model.surprise == 0
+
+
+@pytest.mark.parametrize(("noise_std", "by_qr"), [(0.1, False), (1e-3, True)])
+def test_only_little_noise_calls_for_qr(
+    noise_std: float, by_qr: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    qr = features._by_qr
+    monkeypatch.setattr(features, "_by_qr", lambda B, e: calls.append(1) or qr(B, e))
+    rng = np.random.default_rng(6)
+    model = model_of(RBF(0.3), rng.random((12, 2)), noise_std)
+    model.absorb(rng.random((200, 2)), rng.random(200), np.ones(200))
+    assert bool(calls) == by_qr

@@ -53,6 +53,19 @@ def test_many_entries_have_scikit_learns_numbers_too(
     np.testing.assert_allclose(ours, kernel(X, Y), rtol=0, atol=1e-13 * max(size, 1.0))
 
 
+@pytest.mark.parametrize("length_scale", [0.02, 0.5])
+def test_many_entries_of_which_only_one_side_is_far_have_scikit_learns_numbers(
+    length_scale: float,
+) -> None:
+    rng = np.random.default_rng(0)
+    near, kernel = rng.random((400, 2)), RBF(length_scale)
+    spread = np.vstack([rng.random((MANY // 400, 2)), [[1e4, 0.0], [-1e4, 3.0], [0.0, 5.0]]])
+    for X, Y in ((near, spread), (spread, near)):
+        np.testing.assert_allclose(
+            Covariance(kernel).between(X, Y), kernel(X, Y), rtol=0, atol=1e-13
+        )
+
+
 @pytest.mark.parametrize(
     "kernel", [RBF(0.7), ConstantKernel(2.0) * RBF([1.0, 0.5, 2.0]) + Matern(0.3, nu=2.5)]
 )

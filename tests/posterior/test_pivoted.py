@@ -48,15 +48,3 @@ def test_duplicates_are_taken_once() -> None:
     assert len(pivots) == 4
     assert len(np.unique(X[pivots], axis=0)) == 4
     assert left <= 1e-10
-
-
-def test_known_features_are_continued() -> None:
-    X = np.random.default_rng(1).random((30, 2))
-    covariance = Covariance(RBF(0.3))
-    _, F, left = pivoted_cholesky(covariance, X, 12, tolerance=0.0)
-    more, G, less = pivoted_cholesky(covariance, X, 20, tolerance=0.0, known=F[:12])
-    whole, H, least = pivoted_cholesky(covariance, X, 20, tolerance=0.0)
-    assert less < left
-    np.testing.assert_array_equal(more, whole[12:])
-    np.testing.assert_allclose(G, H, atol=1e-9)
-    assert less == pytest.approx(least, abs=1e-9)

@@ -22,6 +22,14 @@ from oclok.typing import FloatArray, IntArray
 
 #: A matrix is dense up to this many entries, or that many times its edges.
 SMALL, MOST_ZEROS = 2**16, 32
+#: Two values that differ by less than this share of them are equal, whatever rounding did.
+ROUNDING = 1e-12
+#: Nodes that greedy looks at first, and how many times as many next, where these leave it open.
+HEAD, FARTHER = 16, 4
+#: Entries of the largest dense array that the search makes; 8 bytes each.
+LARGEST_DENSE = 2**22
+#: Pairs of nodes whose best third node is looked for.
+MOST_PAIRS = 64
 
 
 class Ranked:
@@ -69,12 +77,6 @@ def sums(left: IntArray, weights: FloatArray, n: int) -> FloatArray:
 def _dense(rows: Any) -> FloatArray:
     """Return rows of P as an array, whatever P is."""
     return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
-
-
-#: Two values that differ by less than this share of them are equal, whatever rounding did.
-ROUNDING = 1e-12
-#: Nodes that greedy looks at first, and how many times as many next, where these leave it open.
-HEAD, FARTHER = 16, 4
 
 
 def greedy(ranked: Ranked, k: int) -> tuple[IntArray, float]:
@@ -170,10 +172,6 @@ class _Partial(NamedTuple):
     behind: IntArray  # the nodes that S may add
 
 
-#: Entries of the largest dense array that the search makes; 8 bytes each.
-LARGEST_DENSE = 2**22
-
-
 def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, float]:
     """Return the best two nodes to add and their joint gain; the first is one with `gains`."""
     best = (0, 0, -np.inf)
@@ -186,10 +184,6 @@ def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, f
         if both[second, column] > best[2]:
             best = (start + column, second, float(both[second, column]))
     return best
-
-
-#: Pairs of nodes whose best third node is looked for.
-MOST_PAIRS = 64
 
 
 def best_three(ranked: Ranked, nodes: IntArray, value: float) -> IntArray | None:

@@ -1,8 +1,9 @@
 """Which contexts a dictionary is made of.
 
 A dictionary covers a context if what it leaves of its prior variance, ρ, is at most the
-tolerance. The first one is pivoted out of all contexts seen so far; it is grown by those that it
-does not cover. All models returned here have learned nothing yet.
+tolerance. The first one is pivoted out of all contexts seen so far; when it has to grow, it is
+pivoted anew, together with those that it does not cover. All models returned here have learned
+nothing yet.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from oclok.posterior.kernels import Covariance
 from oclok.posterior.pivoted import pivoted_cholesky
 from oclok.typing import FloatArray
 
-#: Pivots are taken until this share of the tolerance, so that few contexts exceed it later.
-MARGIN = 0.1
+#: Pivots are taken until this share of the tolerance, so that few contexts exceed it later, and
+#: until that share when a dictionary grows, so that it loses little of what it has.
+MARGIN, MARGIN_OF_GROWTH = 0.1, 0.01
 #: A dictionary is worth its while up to this share of N (a round costs 2r²M against N²M).
 WORTHWHILE = 0.8
 #: Conditional variances below this share of the prior's are rounding error.
@@ -40,7 +42,7 @@ def first_model(
     if MARGIN * tolerance < ROUNDING * prior.largest(candidates):
         return None
     pivots, F, left = pivoted_cholesky(prior, candidates, largest, MARGIN * tolerance, give_up=True)
-    if left > MARGIN * tolerance or len(pivots) >= WORTHWHILE * len(candidates):
+    if left > MARGIN * tolerance or not 0 < len(pivots) < WORTHWHILE * len(candidates):
         return None
     model = FeatureModel(prior, noise_std, candidates[pivots], F[:, pivots].T)
     return covering_model(model, observed, tolerance, largest)
@@ -59,7 +61,7 @@ def covering_model(
             part = np.asarray(rows)[start : start + REMEMBERED]
             missed = part[model.features(part)[1] > tolerance]
             if len(missed):
-                model = _grown(model, missed, tolerance)
+                model = model.grown(missed, MARGIN_OF_GROWTH * tolerance)
                 if model.rank > largest:
                     return None
     return model
@@ -69,13 +71,8 @@ def finer_model(
     model: FeatureModel, parts: list[FloatArray | None], tolerance: float
 ) -> FeatureModel:
     """Return a model whose dictionary is that of `model`, grown by half of `parts` as needed."""
-    tolerance = max(tolerance, ROUNDING / MARGIN * model.prior)
-    return _grown(model, sample(parts)[::2], tolerance)
-
-
-def _grown(model: FeatureModel, candidates: FloatArray, tolerance: float) -> FeatureModel:
-    U, R = model.grown(candidates, MARGIN * tolerance)
-    return FeatureModel(model.covariance, model.noise_std, U, R)
+    least = ROUNDING * model.prior
+    return model.grown(sample(parts)[::2], max(MARGIN * tolerance, least))
 
 
 def most_worthwhile(count: int) -> int:

@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.linalg.lapack import dpstrf
 
 from oclok.posterior.kernels import Covariance
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
+
+#: Contexts up to which their whole covariance is factored at once, which is quicker.
+DENSE = 300
 
 
 def pivoted_cholesky(
@@ -20,7 +24,6 @@ def pivoted_cholesky(
     rank: int,
     tolerance: float,
     *,
-    known: FloatArray | None = None,
     give_up: bool = False,
 ) -> tuple[IntArray, FloatArray, float]:
     """Return positions of pivots among `X`, in order, the features F and the variance left.
@@ -33,20 +36,15 @@ def pivoted_cholesky(
         X: contexts to choose from, shape (N, D).
         rank: most features to have in the end.
         tolerance: conditional variance that is small enough.
-        known: features (r, N) of X that are there already; F continues them.
         give_up: stop early when the variance falls too slowly to get there within `rank`.
     """
-    done = 0 if known is None else len(known)
-    F = np.empty((max(min(rank, done + len(X)), done), len(X)))
+    F = np.empty((min(rank, len(X)), len(X)))
     variance = covariance.diagonal(X)
     k_X = covariance.to(X)
-    if known is not None:
-        F[:done] = known
-        variance -= np.einsum("rn,rn->n", known, known)
     pivots: list[int] = []
     path: list[float] = []
     with blas_threads(0.0):
-        for j in range(done, len(F)):
+        for j in range(len(F)):
             pivot = int(np.argmax(variance))
             left = float(variance[pivot])
             path.append(left)
@@ -61,9 +59,25 @@ def pivoted_cholesky(
             variance -= row
             variance[pivot] = -math.inf
             pivots.append(pivot)
-    F = F[: done + len(pivots)]
-    F[done:, pivots] = np.triu(F[done:, pivots])  # below is rounding error
+    F = F[: len(pivots)]
+    F[:, pivots] = np.triu(F[:, pivots])  # below is rounding error
     return np.array(pivots, dtype=np.intp), F, max(float(variance.max()), 0.0)
+
+
+def pivots_among(
+    covariance: Covariance, X: FloatArray, tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the pivots, shape (rank, D), that leave no variance of X above `tolerance`.
+
+    Returns:
+        The pivots, and the lower Cholesky factor of their covariance.
+    """
+    if len(X) > DENSE:
+        pivots, F, _ = pivoted_cholesky(covariance, X, len(X), tolerance)
+        return X[pivots], F[:, pivots].T
+    with blas_threads(0.0):
+        C, order, rank, _ = dpstrf(covariance.of(X), tol=tolerance, lower=1)
+    return X[order[:rank] - 1], np.tril(C[:rank, :rank])
 
 
 def _is_hopeless(path: list[float], tolerance: float, rank: int) -> bool:
