@@ -61,7 +61,7 @@ def covering_model(
             part = np.asarray(rows)[start : start + REMEMBERED]
             missed = part[model.features(part)[1] > tolerance]
             if len(missed):
-                model = model.grown(missed, MARGIN_OF_GROWTH * tolerance)
+                model = _grown(model, missed, MARGIN_OF_GROWTH * tolerance)
                 if model.rank > largest:
                     return None
     return model
@@ -71,8 +71,12 @@ def finer_model(
     model: FeatureModel, parts: list[FloatArray | None], tolerance: float
 ) -> FeatureModel:
     """Return a model whose dictionary is that of `model`, grown by half of `parts` as needed."""
-    least = ROUNDING * model.prior
-    return model.grown(sample(parts)[::2], max(MARGIN * tolerance, least))
+    return _grown(model, sample(parts)[::2], MARGIN * tolerance)
+
+
+def _grown(model: FeatureModel, candidates: FloatArray, tolerance: float) -> FeatureModel:
+    largest = max(model.prior, model.covariance.largest(candidates))
+    return model.grown(candidates, max(tolerance, ROUNDING * largest))
 
 
 def most_worthwhile(count: int) -> int:
