@@ -172,9 +172,10 @@ def test_the_bounds_hold_where_contexts_leave_their_old_range(seed: int) -> None
     assert_bounded(finer, exact, x)
 
 
-def test_the_bounds_hold_for_huge_outcomes() -> None:
+@pytest.mark.parametrize("kernel", [RBF(1.0), DotProduct(1.0)], ids=str)
+def test_the_bounds_hold_for_huge_outcomes(kernel: Any) -> None:
     rng = np.random.default_rng(0)
-    ours, exact = both(RBF(1.0))
+    ours, exact = both(kernel)
     X = rng.random((400, 2))
     for posterior in (ours, exact):
         posterior.update(X, 1e12 * f(X))
