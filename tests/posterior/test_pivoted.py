@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
 
+from oclok.posterior import pivoted
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.pivoted import pivoted_cholesky
+from oclok.posterior.pivoted import pivoted_cholesky, pivots_among
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.5), Matern(0.5, nu=1.5), DotProduct(0.5) + RBF(0.3)])
@@ -48,3 +49,17 @@ def test_duplicates_are_taken_once() -> None:
     assert len(pivots) == 4
     assert len(np.unique(X[pivots], axis=0)) == 4
     assert left <= 1e-10
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), Matern(0.5, nu=1.5), RBF(0.5) + WhiteKernel(0.1)])
+def test_pivots_are_the_same_whether_few_or_many_are_factored(
+    kernel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(1).random((30, 2))
+    covariance = Covariance(kernel)
+    U, R = pivots_among(covariance, X, 1e-4)
+    monkeypatch.setattr(pivoted, "DENSE", 0)
+    V, S = pivots_among(covariance, X, 1e-4)
+    np.testing.assert_array_equal(U, V)
+    np.testing.assert_allclose(R, S, atol=1e-9)
+    np.testing.assert_allclose(R @ R.T, covariance.of(U), atol=1e-12)

@@ -209,10 +209,10 @@ def _matern(kernel: Any) -> tuple[_Function, _Diagonal]:
     scale = math.sqrt(2 * nu)
 
     def to(Y: FloatArray) -> _Between:
-        distances = _distances_to(Y, length_scale, "euclidean")
+        y = _scaled(Y, length_scale)
 
         def between(X: FloatArray) -> FloatArray:
-            d = distances(X)
+            d: FloatArray = cdist(X / length_scale, y)
             d *= -scale
             decay = np.exp(d)
             if nu == 0.5:
@@ -239,32 +239,32 @@ class _Exponents:
     """
 
     def __init__(self, Y: FloatArray, length_scale: FloatArray) -> None:
-        self._distances = _distances_to(Y, length_scale, "sqeuclidean")
+        self._y = _scaled(Y, length_scale)
         self._length_scale = length_scale
-        self._Y = Y
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        if len(X) * len(self._Y) >= MANY:
-            y, origin, farthest = self._prepared
-            x = self._extended(X, origin, one=1, square=0)
-            if x[:, -2].min() + farthest > -NEAR:
-                return np.asarray(dgemm(1.0, y, x, trans_b=1)).T
-        d = self._distances(X)
+        x = X / self._length_scale
+        if len(x) * len(self._y) >= MANY:
+            right, origin, farthest = self._prepared
+            left = self._extended(x, origin, one=1, square=0)
+            if left[:, -2].min() + farthest > -NEAR:
+                return np.asarray(dgemm(1.0, right, left, trans_b=1)).T
+        d: FloatArray = cdist(x, self._y, "sqeuclidean")
         d *= -0.5
         return d
 
     @cached_property
     def _prepared(self) -> tuple[FloatArray, FloatArray, float]:
         """Y extended, its mean, and the smallest -|y|²/2."""
-        origin = (self._Y / self._length_scale).mean(axis=0)
-        y = self._extended(self._Y, origin, one=0, square=1)
-        return y, origin, float(y[:, -1].min())
+        origin = self._y.mean(axis=0)
+        right = self._extended(self._y, origin, one=0, square=1)
+        return right, origin, float(right[:, -1].min())
 
-    def _extended(self, X: FloatArray, origin: FloatArray, one: int, square: int) -> FloatArray:
-        D = X.shape[1]
-        result = np.empty((len(X), D + 2), order="F")
-        x = np.divide(X, self._length_scale, out=result[:, :D])
-        x -= origin
+    @staticmethod
+    def _extended(x: FloatArray, origin: FloatArray, one: int, square: int) -> FloatArray:
+        D = x.shape[1]
+        result = np.empty((len(x), D + 2), order="F")
+        x = np.subtract(x, origin, out=result[:, :D])
         np.einsum("nd,nd->n", x, x, out=result[:, D + square])
         result[:, D + square] *= -0.5
         result[:, D + one] = 1.0
@@ -294,15 +294,10 @@ def _length_scale(kernel: Any) -> FloatArray:
     return np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
 
 
-def _distances_to(Y: FloatArray, length_scale: FloatArray, metric: str) -> _Between:
+def _scaled(Y: FloatArray, length_scale: FloatArray) -> FloatArray:
+    """Return Y / l, if the lengthscales are as many as its columns."""
     if length_scale.ndim and length_scale.size != Y.shape[1]:
         raise ContextError(
             f"the kernel has {length_scale.size} lengthscales; got contexts of {Y.shape[1]} columns"
         )
-    y = Y / length_scale
-
-    def distances(X: FloatArray) -> FloatArray:
-        result: FloatArray = cdist(X / length_scale, y, metric)
-        return result
-
-    return distances
+    return Y / length_scale
