@@ -222,7 +222,7 @@ def test_a_posterior_of_several_panels_comes_back(tmp_path: Path) -> None:
     assert isinstance(loaded, ExactPosterior)
     for one in (posterior, loaded):
         one.update(X[600:], y[600:])
-    np.testing.assert_array_equal(posterior.predict(x), loaded.predict(x))
+    np.testing.assert_array_equal([*posterior.predict(x)], [*loaded.predict(x)])
 
 
 def test_every_truncated_file_is_refused() -> None:
@@ -305,7 +305,7 @@ def test_a_file_of_a_version_before_the_first_is_refused() -> None:
     content = dumps(small_policy())
     tree = tree_of(content)
     tree["version"] = OLDEST - 1
-    with pytest.raises(StorageError, match=r"before oclok was released.*version 1"):
+    with pytest.raises(StorageError, match=r"before oclok was released.*version 2"):
         loads(with_tree(content, tree))
 
 

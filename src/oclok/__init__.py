@@ -11,8 +11,18 @@ from __future__ import annotations
 from oclok.decision import Decision
 from oclok.errors import OclokError
 from oclok.fitting import fit_kernel
-from oclok.policies import OClokUCB, Policy
+from oclok.policies import UCB, BayesUCB, OClokUCB, Policy, ThompsonSampling
 
 __version__ = "0.1.0"
 
-__all__ = ["Decision", "OClokUCB", "OclokError", "Policy", "__version__", "fit_kernel"]
+__all__ = [
+    "UCB",
+    "BayesUCB",
+    "Decision",
+    "OClokUCB",
+    "OclokError",
+    "Policy",
+    "ThompsonSampling",
+    "__version__",
+    "fit_kernel",
+]

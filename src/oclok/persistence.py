@@ -8,7 +8,11 @@ In the tree, what JSON does not know is an object with one `$` key:
     {"$generator": {…}}                        the state of a numpy.random.Generator
     {"$kernel": "RBF", "params": {…}}          a kernel of sklearn.gaussian_process.kernels
     {"$ufunc": "log1p"}                        a NumPy universal function
-    {"$object": "TopK", "state": {…}}          a `Persistent` object
+    {"$object": "TopK", "state": {…}}          a `Persistent` object; the first is number 0
+    {"$same": 3}                               the object of that number once more
+
+docs/file-format.md has the schema, the names in the state of every class. A change to one is a new
+version, and a function in `MIGRATIONS` that turns trees of the version before into it.
 
 Only classes that are already imported and derive from `Persistent` are ever made from a file.
 """
@@ -21,6 +25,7 @@ import math
 import os
 import secrets
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,8 +34,10 @@ import numpy as np
 from oclok.errors import StorageError
 
 FORMAT = "oclok"
-VERSION, OLDEST = 2, 2
+VERSION, OLDEST = 3, 3
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal states give equal bytes
+#: MIGRATIONS[v] turns the tree of a file of version v into one of version v + 1.
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 
 
@@ -91,7 +98,7 @@ def load(path: str | os.PathLike[str]) -> Persistent:
 def dumps(thing: Persistent) -> bytes:
     """Return the bytes that `save` writes; equal states give equal bytes."""
     arrays: list[np.ndarray] = []
-    tree = {"format": FORMAT, "version": VERSION, "content": _encode(thing, arrays)}
+    tree = {"format": FORMAT, "version": VERSION, "content": _Writer(arrays).encode(thing)}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo("state.json", _EPOCH), json.dumps(tree, allow_nan=False))
@@ -122,7 +129,9 @@ def loads(content: bytes) -> Persistent:
                     f"written before oclok was released (file version {version}, this one reads "
                     f"from {OLDEST} on)"
                 )
-            thing = _decode(tree["content"], archive)
+            for step in range(version, VERSION):
+                tree = MIGRATIONS[step](tree)
+            thing = _Reader(archive).decode(tree["content"])
     except StorageError:
         raise
     except (zipfile.BadZipFile, EOFError) as reason:
@@ -139,79 +148,116 @@ def _class_name(cls: type) -> str:
     return cls.__qualname__ if own else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": repr(value)}
-    if isinstance(value, np.generic):
-        return _encode(value.item(), arrays)
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "biuf":
-            raise StorageError(f"cannot save an array of dtype {value.dtype}")
-        arrays.append(value)
-        return {"$array": f"{len(arrays) - 1}.npy"}
-    if isinstance(value, list):
-        return [_encode(item, arrays) for item in value]
-    if isinstance(value, tuple):
-        return {"$tuple": [_encode(item, arrays) for item in value]}
-    if isinstance(value, dict):
-        if not all(isinstance(key, str) and not key.startswith("$") for key in value):
-            raise StorageError("cannot save a dict whose keys are not plain strings")
-        return {key: _encode(item, arrays) for key, item in value.items()}
-    if isinstance(value, Persistent):
-        state = {key: _encode(item, arrays) for key, item in value._state().items()}
+class _Writer:
+    """Turns values into a tree; arrays go to a list of their own."""
+
+    def __init__(self, arrays: list[np.ndarray]) -> None:
+        self._arrays = arrays
+        self._objects: list[Persistent] = []  # kept, so that no id is used twice
+        self._numbers: dict[int, int] = {}
+
+    def encode(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"$float": repr(value)}
+        if isinstance(value, np.generic):
+            return self.encode(value.item())
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind not in "biuf":
+                raise StorageError(f"cannot save an array of dtype {value.dtype}")
+            self._arrays.append(value)
+            return {"$array": f"{len(self._arrays) - 1}.npy"}
+        if isinstance(value, list):
+            return [self.encode(item) for item in value]
+        if isinstance(value, tuple):
+            return {"$tuple": [self.encode(item) for item in value]}
+        if isinstance(value, dict):
+            if not all(isinstance(key, str) and not key.startswith("$") for key in value):
+                raise StorageError("cannot save a dict whose keys are not plain strings")
+            return {key: self.encode(item) for key, item in value.items()}
+        if isinstance(value, Persistent):
+            return self._encode_object(value)
+        if isinstance(value, np.random.Generator):
+            return {"$generator": self.encode(value.bit_generator.state)}
+        if isinstance(value, np.ufunc):
+            name = str(value.__name__)
+            if getattr(np, name, None) is value:
+                return {"$ufunc": name}
+        return self._encode_kernel(value)
+
+    def _encode_object(self, value: Persistent) -> Any:
+        if id(value) in self._numbers:
+            return {"$same": self._numbers[id(value)]}
+        self._numbers[id(value)] = len(self._objects)
+        self._objects.append(value)
+        state = {key: self.encode(item) for key, item in value._state().items()}
         return {"$object": _class_name(type(value)), "state": state}
-    if isinstance(value, np.random.Generator):
-        return {"$generator": _encode(value.bit_generator.state, arrays)}
-    if isinstance(value, np.ufunc):
-        name = str(value.__name__)
-        if getattr(np, name, None) is value:
-            return {"$ufunc": name}
-    return _encode_kernel(value, arrays)
+
+    def _encode_kernel(self, value: Any) -> Any:
+        from sklearn.gaussian_process import kernels
+
+        cls = type(value)
+        if isinstance(value, kernels.Kernel):
+            if getattr(kernels, cls.__name__, None) is not cls:
+                raise StorageError(f"cannot save kernel {cls.__name__}: only scikit-learn's own")
+            return {"$kernel": cls.__name__, "params": self.encode(value.get_params(deep=False))}
+        raise StorageError(
+            f"cannot save a {cls.__module__}.{cls.__qualname__}: derive it from "
+            "oclok.persistence.Persistent, or keep it out of the saved object"
+        )
 
 
-def _encode_kernel(value: Any, arrays: list[np.ndarray]) -> Any:
-    from sklearn.gaussian_process import kernels
+class _Reader:
+    """Turns a tree back into values."""
 
-    cls = type(value)
-    if isinstance(value, kernels.Kernel):
-        if getattr(kernels, cls.__name__, None) is not cls:
-            raise StorageError(f"cannot save kernel {cls.__name__}: only scikit-learn's own")
-        params = _encode(value.get_params(deep=False), arrays)
-        return {"$kernel": cls.__name__, "params": params}
-    raise StorageError(
-        f"cannot save a {cls.__module__}.{cls.__qualname__}: derive it from "
-        "oclok.persistence.Persistent, or keep it out of the saved object"
-    )
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._objects: list[Persistent] = []
 
+    def decode(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.decode(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "$float" in value:
+            return float(value["$float"])
+        if "$array" in value:
+            content = io.BytesIO(self._archive.read(value["$array"]))
+            return np.lib.format.read_array(content, allow_pickle=False)
+        if "$tuple" in value:
+            return tuple(self.decode(item) for item in value["$tuple"])
+        if "$generator" in value:
+            return _decode_generator(self.decode(value["$generator"]))
+        if "$ufunc" in value:
+            function = getattr(np, value["$ufunc"], None)
+            if not isinstance(function, np.ufunc):
+                raise StorageError(f"unknown NumPy function {value['$ufunc']!r}")
+            return function
+        if "$kernel" in value:
+            return _decode_kernel(value["$kernel"], self.decode(value["params"]))
+        if "$object" in value:
+            return self._decode_object(value["$object"], value["state"])
+        if "$same" in value:
+            return self._objects[value["$same"]]
+        if any(key.startswith("$") for key in value):
+            raise StorageError(f"unknown kind of value {sorted(value)}")
+        return {key: self.decode(item) for key, item in value.items()}
 
-def _decode(value: Any, archive: zipfile.ZipFile) -> Any:
-    if isinstance(value, list):
-        return [_decode(item, archive) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "$float" in value:
-        return float(value["$float"])
-    if "$array" in value:
-        content = io.BytesIO(archive.read(value["$array"]))
-        return np.lib.format.read_array(content, allow_pickle=False)
-    if "$tuple" in value:
-        return tuple(_decode(item, archive) for item in value["$tuple"])
-    if "$generator" in value:
-        return _decode_generator(_decode(value["$generator"], archive))
-    if "$ufunc" in value:
-        function = getattr(np, value["$ufunc"], None)
-        if not isinstance(function, np.ufunc):
-            raise StorageError(f"unknown NumPy function {value['$ufunc']!r}")
-        return function
-    if "$kernel" in value:
-        return _decode_kernel(value["$kernel"], _decode(value["params"], archive))
-    if "$object" in value:
-        return _decode_object(value["$object"], _decode(value["state"], archive))
-    if any(key.startswith("$") for key in value):
-        raise StorageError(f"unknown kind of value {sorted(value)}")
-    return {key: _decode(item, archive) for key, item in value.items()}
+    def _decode_object(self, name: str, state: Any) -> Persistent:
+        import oclok.oracles
+        import oclok.policies
+        import oclok.posterior  # noqa: F401  (imported for their classes)
+
+        cls = Persistent._classes.get(name)
+        if cls is None:
+            raise StorageError(
+                f"unknown class {name!r}; import the module that defines it, then load"
+            )
+        thing: Persistent = cls.__new__(cls)
+        self._objects.append(thing)
+        thing._restore(self.decode(state))
+        return thing
 
 
 def _decode_generator(state: dict[str, Any]) -> np.random.Generator:
@@ -229,19 +275,6 @@ def _decode_kernel(name: str, params: dict[str, Any]) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, kernels.Kernel)):
         raise StorageError(f"unknown kernel {name!r}")
     return cls(**params)
-
-
-def _decode_object(name: str, state: dict[str, Any]) -> Persistent:
-    import oclok.oracles
-    import oclok.policies
-    import oclok.posterior  # noqa: F401  (imported for their classes)
-
-    cls = Persistent._classes.get(name)
-    if cls is None:
-        raise StorageError(f"unknown class {name!r}; import the module that defines it, then load")
-    thing: Persistent = cls.__new__(cls)
-    thing._restore(state)
-    return thing
 
 
 def _sync_directory(directory: Path) -> None:

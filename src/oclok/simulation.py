@@ -112,7 +112,7 @@ def _certificate(policy: Policy, lipschitz: float | None) -> dict[str, float]:
     columns = ("certificate_widths", "certificate_information", *names[2:])
     if not isinstance(policy, OClokUCB) or lipschitz is None:
         return dict.fromkeys(columns, math.nan)
-    certificate = policy.certificate(lipschitz)
+    certificate = policy.certificate()
     return {column: getattr(certificate, name) for column, name in zip(columns, names, strict=True)}
 
 

@@ -20,11 +20,29 @@ LARGEST_CONTEXT = 1e100
 LARGEST_OUTCOME = 1e100
 
 
-def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray:
+class Contexts:
+    """Contexts that were checked once: `as_contexts` hands out their array as it is.
+
+    Attributes:
+        array: shape (M, D), finite and read-only, so it is safe to keep.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: FloatArray) -> None:
+        array.flags.writeable = False
+        self.array = array
+
+
+def as_contexts(contexts: ArrayLike | Contexts, dimension: int | None = None) -> FloatArray:
     """Return `contexts` as a finite float array of shape (M, D), M and D at least 1.
 
-    It is a copy of its own, and read-only: whoever keeps it need not fear that it changes.
+    It is a read-only copy, so it is safe to keep.
     """
+    if isinstance(contexts, Contexts):
+        if dimension is None or contexts.array.shape[1] == dimension:
+            return contexts.array
+        contexts = contexts.array  # refused below
     array = _as_numbers(contexts, "contexts", ContextError)
     if array.ndim != 2:
         raise ContextError(
@@ -118,6 +136,16 @@ def as_positive(value: object, name: str) -> float:
         if math.isfinite(number) and number > 0:
             return number
     raise InputError(f"{name} must be a finite number above 0; got {value!r}")
+
+
+def as_nonnegative(value: object, name: str) -> float:
+    """Return `value` as a finite float of at least 0."""
+    if isinstance(value, Real) and not isinstance(value, bool) and float(value) == 0:
+        return 0.0
+    try:
+        return as_positive(value, name)
+    except InputError:
+        raise InputError(f"{name} must be a finite number of at least 0; got {value!r}") from None
 
 
 def as_probability(value: object, name: str) -> float:

@@ -144,6 +144,7 @@ def test_late_and_partial_feedback_counts_as_the_feedback_of_a_round_of_its_own(
     rng = np.random.default_rng(7)
     plain = PlainACCUCB(200, 2, 3.0, 1.0, 0.7, children, k=3, seed=5)
     policy = ACCUCB(200, 2, 3.0, 1.0, 0.7, children, oracle=TopK(3), seed=5)
+    told: dict[str, np.ndarray] = {}
     for _ in range(200):
         contexts = some_contexts(rng, 2)
         indices = plain.indices(contexts)
@@ -152,8 +153,9 @@ def test_late_and_partial_feedback_counts_as_the_feedback_of_a_round_of_its_own(
         while len(policy.pending) > 4:
             late = policy.pending[rng.integers(len(policy.pending))]
             outcomes = mean_outcome(late.contexts) + 0.1 * rng.standard_normal(len(late))
-            _, missing = policy._pending[late.round]
-            seen = missing & (rng.random(len(late)) < 0.6)
+            already = told.setdefault(late.id, np.zeros(len(late), dtype=bool))
+            seen = ~already & (rng.random(len(late)) < 0.6)
+            already |= seen
             policy.update(late, np.where(seen, outcomes, np.nan))
             plain.learn(late.contexts[seen], outcomes[seen])
     assert policy.nodes == plain.size() > 4 * children

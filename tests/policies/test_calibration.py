@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from oclok import persistence
 from oclok.oracles import TopK
 from oclok.policies import OClokUCB, gp
-from oclok.policies.calibration import Calibration, judge
+from oclok.policies.calibration import Calibration, calibrate
 from oclok.posterior import DictionaryPosterior, ExactPosterior
 
 LENGTHSCALE, NOISE_STD, ARMS, K = 0.5, 0.1, 30, 5
@@ -74,7 +74,7 @@ def test_the_right_model_raises_few_alarms_and_has_standard_normal_residuals(lat
     policies = [play(seed, late=late) for seed in SEEDS]
     calibrations = [policy.calibration() for policy in policies]
     assert np.mean([c.verdict != "neither" for c in calibrations]) <= 0.1
-    residuals = np.concatenate([policy._residuals.array[:, 0] for policy in policies])
+    residuals = np.concatenate([policy.residuals for policy in policies])
     assert kstest(residuals, "norm").pvalue > 1e-3
     assert np.corrcoef(residuals[1:], residuals[:-1])[0, 1] == pytest.approx(0, abs=0.04)
     for level in (0.5, 0.8, 0.95):
@@ -129,7 +129,7 @@ def test_a_policy_judges_outcomes_by_the_innovations_of_its_posterior(
         policy.observe(X, y)
         posterior.update(X, y)
     judged: list[Any] = []
-    monkeypatch.setattr(gp, "judge", lambda *given: judged.append(given))
+    monkeypatch.setattr(gp, "calibrate", lambda *given: judged.append(given))
     policy.calibration()
     np.testing.assert_allclose(judged[0][0], np.concatenate(z), atol=1e-9)
     np.testing.assert_allclose(judged[0][1], np.concatenate(shares), atol=1e-9)
@@ -157,7 +157,7 @@ def test_too_many_outcomes_at_once_are_learned_but_not_judged() -> None:
 
 
 def test_without_residuals_there_is_no_verdict() -> None:
-    calibration = judge(np.empty(0), np.empty(0))
+    calibration = calibrate(np.empty(0), np.empty(0))
     assert (calibration.count, calibration.verdict, calibration.p_value) == (0, "neither", 1.0)
     assert math.isnan(calibration.spread)
     assert calibration.spread_interval == (0.0, math.inf)
@@ -166,7 +166,7 @@ def test_without_residuals_there_is_no_verdict() -> None:
 @pytest.mark.parametrize("n", [1, 10, 500])
 def test_the_numbers_are_those_of_their_definitions(n: int) -> None:
     z = 1.2 * np.random.default_rng(n).standard_normal(n) + 0.1
-    calibration = judge(z, np.zeros(n), levels=(0.3, 0.9))
+    calibration = calibrate(z, np.zeros(n), levels=(0.3, 0.9))
     assert calibration.count == n
     assert calibration.mean == pytest.approx(z.mean())
     assert calibration.spread == pytest.approx(np.sqrt((z**2).mean()))
@@ -186,7 +186,7 @@ def test_the_numbers_are_those_of_their_definitions(n: int) -> None:
 )
 def test_the_verdict_agrees_with_the_interval_of_the_spread(scale: float, verdict: str) -> None:
     z = norm.ppf((np.arange(200) + 0.5) / 200)
-    calibration: Calibration = judge(scale * z / np.sqrt((z**2).mean()), np.zeros(200))
+    calibration: Calibration = calibrate(scale * z / np.sqrt((z**2).mean()), np.zeros(200))
     low, high = calibration.spread_interval
     assert calibration.verdict == verdict
     assert (low <= 1 <= high) == (verdict == "neither")
@@ -195,7 +195,7 @@ def test_the_verdict_agrees_with_the_interval_of_the_spread(scale: float, verdic
 
 def test_the_interval_of_the_spread_covers_1_for_99_of_100_calibrated_models() -> None:
     rng = np.random.default_rng(0)
-    intervals = [judge(rng.standard_normal(30), np.zeros(30)).spread_interval for _ in range(2_000)]
+    intervals = [calibrate(rng.standard_normal(30), np.zeros(30)).spread_interval for _ in range(2_000)]
     covered = np.mean([low <= 1 <= high for low, high in intervals])
     assert covered == pytest.approx(0.99, abs=0.008)
 
@@ -203,5 +203,5 @@ def test_the_interval_of_the_spread_covers_1_for_99_of_100_calibrated_models() -
 def test_residuals_in_which_f_has_a_share_weigh_more_in_the_second_test() -> None:
     z = norm.ppf((np.arange(400) + 0.5) / 400)
     odd = np.abs(np.arange(400) - 200) < 20  # the smallest of all: not odd unless they weigh more
-    assert judge(z, np.where(odd, 0.9, 1e-3)).verdict == "underconfident"
-    assert judge(z, np.zeros(400)).verdict == "neither"
+    assert calibrate(z, np.where(odd, 0.9, 1e-3)).verdict == "underconfident"
+    assert calibrate(z, np.zeros(400)).verdict == "neither"

@@ -78,6 +78,7 @@ def test_late_and_partial_feedback_counts_when_it_comes():
     rng = np.random.default_rng(7)
     plain = PlainCCMAB(200, 2, k=3, seed=5)
     policy = CCMAB(200, 2, oracle=TopK(3), seed=5)
+    told: dict[str, np.ndarray] = {}
     for t in range(1, 201):
         contexts = some_contexts(rng, 2)
         decision = policy.select(contexts)
@@ -85,8 +86,9 @@ def test_late_and_partial_feedback_counts_when_it_comes():
         while len(policy.pending) > 4:
             late = policy.pending[rng.integers(len(policy.pending))]
             outcomes = mean_outcome(late.contexts) + 0.1 * rng.standard_normal(len(late))
-            _, missing = policy._pending[late.round]
-            seen = missing & (rng.random(len(late)) < 0.6)
+            already = told.setdefault(late.id, np.zeros(len(late), dtype=bool))
+            seen = ~already & (rng.random(len(late)) < 0.6)
+            already |= seen
             policy.update(late, np.where(seen, outcomes, np.nan))
             plain.learn(late.contexts[seen], outcomes[seen])
 

@@ -11,7 +11,6 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from oclok import persistence
-from oclok.errors import InputError
 from oclok.oracles import Knapsack, Partition, TopK
 from oclok.policies import OClokUCB
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, SparsePosterior
@@ -21,6 +20,12 @@ POINTS, ROUNDS, ARMS, K = 400, 40, 20, 3
 
 
 @cache
+class Steep(TopK):
+    """An oracle that states a Lipschitz constant of 1.5."""
+
+    lipschitz = 1.5
+
+
 def world() -> tuple[np.ndarray, np.ndarray]:
     """Return contexts (POINTS, 2) and a root of their covariance, to draw f with."""
     X = np.random.default_rng(0).random((POINTS, 2))
@@ -110,7 +115,7 @@ def test_every_number_is_that_of_a_plain_recomputation(late: bool) -> None:
     X, root = world()
     f = root @ rng.standard_normal(POINTS)
     posterior = new_posterior()
-    policy = OClokUCB(posterior=posterior, oracle=TopK(K), delta=DELTA)
+    policy = OClokUCB(posterior=posterior, oracle=Steep(K), delta=DELTA)
     seen: list[int] = []
     pending = []
     betas, widths, gain, eigenvalue, stds = [], 0.0, 0.0, 0.0, 0.0
@@ -135,7 +140,7 @@ def test_every_number_is_that_of_a_plain_recomputation(late: bool) -> None:
                 policy.update(waiting, f[chosen] + NOISE_STD * rng.standard_normal(K))
                 seen.extend(chosen.tolist())
             pending = []
-    certificate = policy.certificate(lipschitz=1.5)
+    certificate = policy.certificate()
     assert certificate.rounds == 30
     assert certificate.probability == 1 - DELTA
     assert certificate.widths == pytest.approx(stds, rel=1e-7)
@@ -165,7 +170,7 @@ def test_the_dictionary_has_nearly_the_certificate_of_the_exact_posterior() -> N
 @pytest.mark.parametrize(
     "policy",
     [
-        OClokUCB(posterior=SparsePosterior(KERNEL, NOISE_STD, 10, seed=0), oracle=TopK(K)),
+        OClokUCB(posterior=SparsePosterior(KERNEL, NOISE_STD, 10, seed=0), oracle=Steep(K)),
         OClokUCB(KERNEL, NOISE_STD, TopK(K), condition_on_chosen=True),
     ],
     ids=["sparse", "conditioned"],
@@ -192,13 +197,21 @@ def test_a_round_without_a_super_arm_counts_as_a_round() -> None:
     assert certificate.from_widths == certificate.information_gain == 0
 
 
-def test_the_bounds_are_proportional_to_the_lipschitz_constant() -> None:
-    policy = play(0, new_posterior(), rounds=5).policy
-    one, three = policy.certificate(), policy.certificate(lipschitz=3.0)
-    assert three.from_widths == pytest.approx(3 * one.from_widths)
-    assert three.from_information == pytest.approx(3 * one.from_information)
-    with pytest.raises(InputError, match="lipschitz"):
-        policy.certificate(lipschitz=0.0)
+def test_the_bounds_take_the_lipschitz_constants_of_the_rounds_oracles() -> None:
+    class Unknown(TopK):
+        lipschitz = None
+
+    policies = [OClokUCB(KERNEL, NOISE_STD) for _ in range(3)]
+    oracles = [[TopK(2), TopK(2)], [Steep(2), Steep(2)], [TopK(2), Unknown(2)]]
+    for policy, of_rounds in zip(policies, oracles, strict=True):
+        for oracle in of_rounds:
+            policy.update(policy.select(np.eye(3), oracle), [0.1, 0.2])
+    one, steep, unknown = (policy.certificate() for policy in policies)
+    assert steep.from_widths == pytest.approx(1.5 * one.from_widths)
+    assert steep.from_information == pytest.approx(1.5 * one.from_information)
+    assert unknown.from_widths == unknown.from_information == math.inf
+    assert unknown.is_contradicted
+    assert not one.is_contradicted
 
 
 def test_a_saved_policy_has_the_same_certificate() -> None:

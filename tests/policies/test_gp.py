@@ -162,7 +162,7 @@ def test_a_policy_can_forget_and_refit(forget: Any) -> None:
         assert policy.posterior.window == 40
         assert len(policy.posterior) <= 45
     else:
-        assert policy.posterior.discount == 0.9
+        assert policy.posterior.rate == 0.9
 
 
 @pytest.mark.parametrize("forget", [None, Window(40)], ids=str)

@@ -124,7 +124,7 @@ def test_many_contexts_at_once_are_predicted_as_one_by_one(monkeypatch: Any) -> 
     posterior = ExactPosterior(RBF(0.5), 0.1)
     posterior.update(X, y)
     mean, std = posterior.predict(np.tile(x, (15, 1)))
-    monkeypatch.setattr("oclok.posterior.exact.CHUNK", 100)
+    monkeypatch.setattr("oclok.posterior.exact.PREDICTED_AT_ONCE", 100)
     chunked_mean, chunked_std = posterior.predict(np.tile(x, (15, 1)))
     np.testing.assert_allclose(chunked_mean, mean, rtol=0, atol=1e-12)
     np.testing.assert_allclose(chunked_std, std, rtol=0, atol=1e-12)
@@ -209,7 +209,7 @@ def test_a_failed_update_leaves_the_posterior_as_it_was(monkeypatch: Any) -> Non
     posterior = ExactPosterior(RBF(0.5), 0.1)
     posterior.update(X[:20], y[:20])
     before, predicted = dumps(posterior), posterior.predict(x)
-    monkeypatch.setattr("oclok.posterior.exact.BATCH", 8)
+    monkeypatch.setattr("oclok.posterior.exact.APPENDED_AT_ONCE", 8)
     calls = []
 
     def fails_later(S: np.ndarray, least: float) -> np.ndarray:
@@ -254,7 +254,7 @@ def test_outcomes_too_large_to_square_are_refused_or_learned_but_never_nan() -> 
             posterior.update([[0.0], [1e-9]], [1e308, -1e308])
         except OclokError:
             assert dumps(posterior) == before
-    assert np.isfinite(posterior.predict([[0.0], [0.5]])).all()
+    assert np.isfinite([*posterior.predict([[0.0], [0.5]])]).all()
 
 
 def test_later_changes_of_the_kernel_do_not_matter() -> None:
@@ -264,7 +264,7 @@ def test_later_changes_of_the_kernel_do_not_matter() -> None:
     expected = posterior.predict([[0.5]])
     kernel.length_scale = 0.01
     for other in (posterior, posterior.copy()):
-        np.testing.assert_array_equal(other.predict([[0.5]]), expected)
+        np.testing.assert_array_equal([*other.predict([[0.5]])], [*expected])
 
 
 @pytest.mark.parametrize("kernel", [RBF, None, "RBF", 1.0, np.eye(2)])

@@ -58,7 +58,7 @@ def test_pivots_are_the_same_whether_few_or_many_are_factored(
     X = np.random.default_rng(1).random((30, 2))
     covariance = Covariance(kernel)
     U, R = pivots_among(covariance, X, 1e-4)
-    monkeypatch.setattr(pivoted, "DENSE", 0)
+    monkeypatch.setattr(pivoted, "FACTORED_AT_ONCE", 0)
     V, S = pivots_among(covariance, X, 1e-4)
     np.testing.assert_array_equal(U, V)
     np.testing.assert_allclose(R, S, atol=1e-9)

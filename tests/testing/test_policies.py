@@ -111,8 +111,8 @@ class Deaf(Random):
 
     def update(self, decision: Any, outcomes: Any) -> None:
         super().update(decision, outcomes)
-        if np.isfinite(outcomes).any():
-            self._pending.pop(decision.round, None)
+        if np.isfinite(outcomes).any() and self._pending.get(decision.round):
+            self._pending.drop(decision)
 
 
 class Keeper(Random):

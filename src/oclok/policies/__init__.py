@@ -12,12 +12,14 @@ from oclok.policies.oclok import OClokUCB
 from oclok.policies.random import Random
 from oclok.policies.tcgp_ucb import TCGPUCB
 from oclok.policies.thompson import ThompsonSampling
+from oclok.policies.ucb import UCB, UCBPolicy
 
 __all__ = [
     "ACCUCB",
     "CCMAB",
     "CUCB",
     "TCGPUCB",
+    "UCB",
     "BayesUCB",
     "Belief",
     "Discount",
@@ -26,5 +28,6 @@ __all__ = [
     "Policy",
     "Random",
     "ThompsonSampling",
+    "UCBPolicy",
     "Window",
 ]

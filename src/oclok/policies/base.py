@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,33 +19,47 @@ from oclok.decision import Decision
 from oclok.errors import FeedbackError, InputError, OracleError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
+from oclok.policies.pending import Pending
+from oclok.posterior.prediction import Prediction
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_contexts, as_outcomes, as_positions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Belief:
     """What a policy thinks of the base arms of a round; each of shape (M,).
 
     Attributes:
         index: optimistic estimate of each base arm's mean outcome.
         mean, std: of f, where the policy has them.
-        error: how far the index can be from that of the exact posterior, where that is known.
+        error: how far the index can be from that of the exact posterior: 0 where it is equal,
+            infinite, as it is if left out, where no bound is known.
+        prediction: what the policy's posterior said, if it has one.
     """
 
     index: FloatArray
     mean: FloatArray | None = None
     std: FloatArray | None = None
-    error: FloatArray | float | None = None
+    error: FloatArray = None  # type: ignore[assignment]  # filled in below
+    prediction: Prediction | None = None
 
-    def replaced(self, arms: BoolArray, other: Belief) -> Belief:
-        """Return this belief with that of `other` about `arms`, a mask of shape (M,)."""
-        changed = {}
-        for name, value in self.__dict__.items():
-            if value is not None:
-                changed[name] = np.array(value)
+    def __post_init__(self) -> None:
+        if self.error is None:
+            object.__setattr__(self, "error", np.full(len(self.index), np.inf))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every index is the exact posterior's own."""
+        return not np.count_nonzero(self.error)
+
+    def replaced(self, arms: IntArray, other: Belief) -> Belief:
+        """Return this belief with that of `other`, of shape (K,), about the K `arms`."""
+        changed: dict[str, Any] = {}
+        for name in ("index", "mean", "std", "error"):
+            if (value := getattr(self, name)) is not None:
+                changed[name] = value.copy()
                 changed[name][arms] = getattr(other, name)
-        return Belief(**changed)
+        return replace(self, **changed)
 
 
 class Policy(Persistent, ABC):
@@ -68,7 +82,8 @@ class Policy(Persistent, ABC):
         self.round = 0
         self._rng = np.random.default_rng(seed if self._is_random else 0)
         self._dimension: int | None = None
-        self._pending: dict[int, tuple[Decision, BoolArray]] = {}
+        self._pending = Pending()
+        self._discarded = 0
 
     def select(self, contexts: ArrayLike, oracle: Oracle | None = None) -> Decision:
         """Choose a super arm among base arms with `contexts`, shape (M, D). Counts t up.
@@ -77,13 +92,18 @@ class Policy(Persistent, ABC):
             contexts: one row per base arm that is available in this round.
             oracle: feasible super arms of this round; the policy's own if left out.
         """
+        return self.select_with_belief(contexts, oracle)[0]
+
+    def select_with_belief(
+        self, contexts: ArrayLike, oracle: Oracle | None = None
+    ) -> tuple[Decision, Belief]:
+        """Do what `select` does, and return what was believed of all M base arms as well."""
         X = self._as_contexts(contexts)
         chosen_by = self._oracle_for(oracle)
         t = self.round + 1
         rng = self._next_rng()
         belief = self._believe(X, t, rng)
-        super_arm, belief, is_exact = self._choose(X, t, belief, chosen_by)
-        super_arm = _as_super_arm(super_arm, len(X))
+        super_arm, belief, is_exact = self._choose(t, belief, chosen_by)
         decision = Decision.trusted(
             round=t,
             super_arm=super_arm,
@@ -93,11 +113,10 @@ class Policy(Persistent, ABC):
             std=None if belief.std is None else belief.std[super_arm],
             is_exact=is_exact,
         )
-        self._decided(decision, X, belief)
+        self._record(decision, belief, chosen_by)
         self.round, self._rng, self._dimension = t, rng, X.shape[1]
-        if super_arm.size:
-            self._pending[t] = (decision, np.ones(super_arm.size, dtype=bool))
-        return decision
+        self._pending.set(decision, np.ones(super_arm.size, dtype=bool))
+        return decision, belief
 
     def update(self, decision: Decision, outcomes: ArrayLike) -> None:
         """Learn the `outcomes`, shape (K,), of a decision's base arms, in their order.
@@ -117,16 +136,9 @@ class Policy(Persistent, ABC):
             )
         if not seen.size:
             return
-        count = np.count_nonzero(seen)
-        if count == seen.size:
-            self._learn(decision.contexts, y)
-        elif count:
-            self._learn(decision.contexts[seen], y[seen])
-        missing = missing & ~seen
-        if np.count_nonzero(missing):
-            self._pending[decision.round] = (decision, missing)
-        else:
-            del self._pending[decision.round]
+        if np.count_nonzero(seen):
+            self._learn(self._contexts_of(decision, seen), y[seen])
+        self._pending.set(decision, missing & ~seen)
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn from data that the policy did not choose: contexts (N, D), outcomes (N,)."""
@@ -143,12 +155,21 @@ class Policy(Persistent, ABC):
     @property
     def pending(self) -> list[Decision]:
         """Decisions that wait for outcomes, oldest first."""
-        return [decision for decision, _ in self._pending.values()]
+        return [decision for decision, _ in self._pending]
 
     def discard(self, decision: Decision) -> None:
         """Stop waiting for the outcomes of `decision` that have not come."""
-        if self._missing(decision).size:
-            del self._pending[decision.round]
+        missing = self._missing(decision)
+        if missing.size:
+            self._pending.drop(decision)
+            self._discarded += int(np.count_nonzero(missing))
+
+    def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
+        raise FeedbackError(f"{type(self).__name__} cannot correct an outcome it has learned")
+
+    def maintain(self) -> None:
+        """Do now what is due, so that later calls need not."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file, atomically; `load` continues exactly from here."""
@@ -173,18 +194,31 @@ class Policy(Persistent, ABC):
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
         """Learn outcomes (N,) seen at contexts (N, D): all of them, or raise and none."""
 
-    def _choose(
-        self, contexts: FloatArray, t: int, belief: Belief, oracle: Oracle
-    ) -> tuple[IntArray, Belief, bool]:
+    def _choose(self, t: int, belief: Belief, oracle: Oracle) -> tuple[IntArray, Belief, bool]:
         """Return the super arm, the belief behind it and whether it is provably exact."""
-        return oracle(belief.index), belief, False
+        return self._solve(oracle, belief.index), belief, False
 
-    def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
-        """Take note of a decision that was just made among `contexts`, out of `belief`."""
+    def _solve(self, oracle: Oracle, index: FloatArray) -> IntArray:
+        """Return what `oracle` chooses, as ascending positions, or say what is wrong with it."""
+        try:
+            return as_positions(oracle(index), "super_arm", len(index))
+        except InputError as reason:
+            raise OracleError(f"the oracle made no valid choice: {reason}") from None
+
+    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
+        """Take note of a decision that `oracle` has just made out of `belief`."""
+
+    def _contexts_of(self, decision: Decision, seen: BoolArray) -> Any:
+        """Return what `_learn` gets as the contexts of the arms `seen`, a mask of shape (K,)."""
+        return decision.contexts[seen]
 
     def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
         """Return a read-only copy of `contexts`: finite, and of the dimension seen before."""
         return as_contexts(contexts, self._dimension)
+
+    def __repr__(self) -> str:
+        oracle = "no oracle" if self.oracle is None else repr(self.oracle)
+        return f"{type(self).__name__}({oracle}): {self.round} rounds, {len(self._pending)} pending"
 
     def _next_rng(self) -> np.random.Generator:
         """Return a generator in the state of the policy's own, to be kept if all goes well."""
@@ -210,7 +244,7 @@ class Policy(Persistent, ABC):
             raise FeedbackError(f"expected a Decision made by select; got {decision!r}")
         if decision.super_arm.size == 0 and decision.round <= self.round:
             return np.zeros(0, dtype=bool)
-        own, missing = self._pending.get(decision.round, (None, None))
+        own, missing = self._pending.get(decision.round) or (None, None)
         if missing is not None and (own is decision or own == decision):
             return missing
         if missing is None and decision.round <= self.round:
@@ -220,17 +254,7 @@ class Policy(Persistent, ABC):
             )
         raise FeedbackError(f"decision {decision.id} was not made by this policy")
 
-    def _state(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pending": list(self._pending.values())}
-
     def _restore(self, state: dict[str, Any]) -> None:
+        if not isinstance(state["_pending"], Pending):
+            raise StorageError("the pending decisions are missing")
         self.__dict__.update(state)
-        self._pending = {entry[0].round: entry for entry in state["_pending"]}
-
-
-def _as_super_arm(super_arm: IntArray, arms: int) -> IntArray:
-    """Return what an oracle chose as ascending positions below `arms`, or say what is wrong."""
-    try:
-        return as_positions(super_arm, "super_arm", arms)
-    except InputError as reason:
-        raise OracleError(f"the oracle made no valid choice: {reason}") from None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from scipy.special import ndtri
 
-from oclok.policies.base import Belief
-from oclok.policies.gp import GPPolicy
-from oclok.typing import FloatArray
+from oclok.policies.ucb import UCBPolicy
 
 
-class BayesUCB(GPPolicy):
+class BayesUCB(UCBPolicy):
     """Take the 1 - 1/(t+1) quantile of the posterior of f(x) as index (Kaufmann et al. 2012).
 
     Far less timid than Theorem 1's width: in round 100 it adds 2.3 standard deviations, where
@@ -22,6 +19,7 @@ class BayesUCB(GPPolicy):
         noise_std: standard deviation of the outcomes' noise; or, instead of both,
         posterior: the posterior to use.
         oracle: default oracle.
+        condition_on_chosen: as for `UCBPolicy`.
         refit_every, forget: as for every policy with a posterior, see `GPPolicy`.
 
     Example:
@@ -33,6 +31,6 @@ class BayesUCB(GPPolicy):
         array([1])
     """
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        mean, std = self.posterior._predict(contexts)
-        return Belief(mean + ndtri(1 - 1 / (t + 1)) * std, mean, std)
+    def width(self, t: int, arms: int) -> float:
+        """Return the standard normal quantile of 1 - 1/(t+1)."""
+        return float(ndtri(1 - 1 / (t + 1)))

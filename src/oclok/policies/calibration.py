@@ -56,7 +56,7 @@ class Calibration:
         )
 
 
-def judge(
+def calibrate(
     residuals: FloatArray, shares: FloatArray, levels: tuple[float, ...] = (0.5, 0.8, 0.95)
 ) -> Calibration:
     """Return the calibration shown by standardised residuals.

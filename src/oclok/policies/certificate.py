@@ -5,9 +5,10 @@
     σ_t,k      square roots of its diagonal   λ*       largest eigenvalue of any Σ_t
     g_t        ½ log det(I + σ⁻²Σ_t)          σ        standard deviation of the noise
     e_t        allowance for a posterior that is not exact; 0 for one that is
+    B_t        Lipschitz constant of the reward of round t, as its oracle says; B the largest
 
-    regret  ≤  2B Σ_t (√β_t Σ_k σ_t,k + e_t)                                (equation 11)
-            ≤  √(8B² (λ* + σ²) K Σ_t β_t Σ_t g_t) + 2B Σ_t e_t              (Theorem 1)
+    regret  ≤  2 Σ_t B_t (√β_t Σ_k σ_t,k + e_t)                             (equation 11)
+            ≤  √(8B² (λ* + σ²) K Σ_t β_t Σ_t g_t) + 2 Σ_t B_t e_t           (Theorem 1)
 
 With prompt feedback Σ g_t is the information gain of all outcomes, by the chain rule. With late
 feedback g_t is larger, as Σ_t was: Lemma 3 holds round by round for the Σ_t that was there.
@@ -15,7 +16,10 @@ feedback g_t is larger, as Σ_t was: Lemma 3 holds round by round for the Σ_t t
 
 from __future__ import annotations
 
+import copy
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -23,15 +27,42 @@ from oclok.persistence import Persistent
 from oclok.posterior.linalg import factor
 from oclok.theory import regret_bound
 from oclok.typing import FloatArray
-from oclok.validation import as_positive
 
-#: Covariances that wait to be worked on together.
-AT_ONCE = 64
+#: Covariances that are batched: 64 at once cost as much as five one by one.
+SETTLED_AT_ONCE = 64
+
+
+#: Whether something assumed is known to hold, is contradicted, or cannot be told.
+Verdict = Literal["holds", "contradicted", "unchecked"]
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Something that a certificate takes for granted.
+
+    Attributes:
+        name: "prior", "kernel", "arrival" or "oracle".
+        statement: what is assumed.
+        verdict: "holds" if it is known to, "contradicted" if the data or the settings speak
+            against it, "unchecked" if nothing here can tell.
+        reason: why.
+    """
+
+    name: str
+    statement: str
+    verdict: Verdict
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.statement}: {self.verdict} ({self.reason})"
 
 
 @dataclass(frozen=True)
 class Certificate:
     """Upper bounds on the regret so far; both hold with probability `probability`.
+
+    They are infinite where an oracle does not state its Lipschitz constant, or a posterior no
+    bound on its error, and worth what the `assumptions` are worth.
 
     Attributes:
         rounds: T, rounds so far.
@@ -41,6 +72,7 @@ class Certificate:
         largest_eigenvalue: λ*.
         widths: Σ σ over all chosen base arms.
         probability: 1 - δ.
+        assumptions: what they rest on, each with a verdict.
     """
 
     rounds: int
@@ -50,6 +82,21 @@ class Certificate:
     largest_eigenvalue: float
     widths: float
     probability: float
+    assumptions: tuple[Assumption, ...] = ()
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether data or settings speak against an assumption: then the bounds mean nothing."""
+        return any(each.verdict == "contradicted" for each in self.assumptions)
+
+    def __str__(self) -> str:
+        head = (
+            f"regret of {self.rounds} rounds ≤ {self.from_widths:.4g} "
+            f"with probability {self.probability:g}"
+        )
+        if self.is_contradicted:
+            head += ", but an assumption is contradicted"
+        return "\n  ".join([head, *map(str, self.assumptions)])
 
 
 class Ledger(Persistent):
@@ -65,26 +112,32 @@ class Ledger(Persistent):
         self.sum_allowance = 0.0
         self.information_gain = 0.0
         self.largest_eigenvalue = 0.0
+        self.largest_lipschitz = 0.0
         self._waiting: list[tuple[FloatArray, FloatArray]] = []
 
-    def record(self, beta: float, allowance: float) -> None:
-        """Take note of a round: β_t and e_t."""
+    def record(self, beta: float, allowance: float, lipschitz: float | None) -> None:
+        """Take note of a round: β_t, e_t and B_t, None where it is not known."""
+        B = math.inf if lipschitz is None else lipschitz
         self.rounds += 1
         self.sum_beta += beta
-        self.sum_allowance += allowance
+        self.sum_allowance += B * allowance if allowance else 0.0
+        self.largest_lipschitz = max(self.largest_lipschitz, B)
 
-    def record_chosen(self, widths: FloatArray, covariance: FloatArray) -> None:
-        """Take note of what a round chose: √β_t σ_t,k, shape (K,), and Σ_t, shape (K, K)."""
+    def record_chosen(
+        self, widths: FloatArray, covariance: FloatArray, lipschitz: float | None
+    ) -> None:
+        """Take note of what a round chose: √β_t σ_t,k, shape (K,), Σ_t, shape (K, K), and B_t."""
         self.largest_super_arm = max(self.largest_super_arm, len(widths))
+        B = math.inf if lipschitz is None else lipschitz
+        self.sum_widths += B * float(widths.sum())
         self._waiting.append((widths, covariance))
-        if len(self._waiting) >= AT_ONCE:
+        if len(self._waiting) >= SETTLED_AT_ONCE:
             self._settle()
 
     def _settle(self) -> None:
-        """Add up what the rounds that wait have to say: 64 at once cost as much as five."""
+        """Add up the covariances of the rounds that wait."""
         for size in {len(widths) for widths, _ in self._waiting}:
             alike = [each for each in self._waiting if len(each[0]) == size]
-            self.sum_widths += float(np.array([widths for widths, _ in alike]).sum())
             covariances = np.array([covariance for _, covariance in alike])
             variance = np.maximum(np.einsum("tkk->tk", covariances), 0.0)
             self.sum_std += float(np.sqrt(variance).sum())
@@ -100,28 +153,32 @@ class Ledger(Persistent):
                 self.information_gain += float(np.log(factor(odd, 1.0).diagonal()).sum())
         self._waiting.clear()
 
-    def certificate(self, lipschitz: float, delta: float) -> Certificate:
-        """Return the bounds for a reward with Lipschitz constant B = `lipschitz`."""
-        B = as_positive(lipschitz, "lipschitz")
-        self._settle()
-        allowance = 2 * B * self.sum_allowance
+    def certificate(self, delta: float, assumptions: tuple[Assumption, ...] = ()) -> Certificate:
+        """Return the bounds on the regret of all rounds so far."""
+        ledger = copy.copy(self)  # asking changes nothing
+        ledger._waiting = list(self._waiting)
+        ledger._settle()
         from_information = 0.0
-        if self.largest_super_arm:
+        if ledger.largest_super_arm and math.isfinite(ledger.largest_lipschitz):
             from_information = regret_bound(
-                rounds=self.rounds,
-                k=self.largest_super_arm,
-                beta=self.sum_beta / self.rounds,
-                information_gain=self.information_gain,
-                largest_eigenvalue=self.largest_eigenvalue,
-                noise_std=self.noise_std,
-                lipschitz=B,
+                rounds=ledger.rounds,
+                k=ledger.largest_super_arm,
+                beta=ledger.sum_beta / ledger.rounds,
+                information_gain=ledger.information_gain,
+                largest_eigenvalue=ledger.largest_eigenvalue,
+                noise_std=ledger.noise_std,
+                lipschitz=ledger.largest_lipschitz,
             )
+        elif ledger.largest_super_arm:
+            from_information = math.inf
+        allowance = 2 * ledger.sum_allowance
         return Certificate(
-            rounds=self.rounds,
-            from_widths=2 * B * self.sum_widths + allowance,
+            rounds=ledger.rounds,
+            from_widths=2 * ledger.sum_widths + allowance,
             from_information=from_information + allowance,
-            information_gain=self.information_gain,
-            largest_eigenvalue=self.largest_eigenvalue,
-            widths=self.sum_std,
+            information_gain=ledger.information_gain,
+            largest_eigenvalue=ledger.largest_eigenvalue,
+            widths=ledger.sum_std,
             probability=1 - delta,
+            assumptions=assumptions,
         )

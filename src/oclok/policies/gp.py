@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from oclok.errors import InputError
 from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
-from oclok.policies.calibration import Calibration, judge
+from oclok.policies.calibration import Calibration, calibrate
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.observations import Rows
-from oclok.typing import ArrayLike, FloatArray
+from oclok.posterior.prediction import Prediction
+from oclok.typing import ArrayLike, BoolArray, FloatArray
 from oclok.validation import as_contexts, as_count
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Discount:
-    """Let the precision of what is known of old outcomes fall to `rate` of itself an update."""
+    """Multiply the precision of all outcomes so far by `rate` at every update."""
 
     rate: float
 
@@ -53,7 +54,7 @@ class GPPolicy(Policy):
         oracle: default oracle.
         seed: seed of the policy's own randomness.
         refit_every: fit kernel and noise to the outcomes by `fit_kernel` every so many rounds.
-            `refits` has what came of it; a fit that brings nothing changes nothing.
+            `refits` has the results; if a fit does not improve the likelihood, the kernel stays.
         forget: `Window(outcomes)` or `Discount(rate)`, for a world that moves; with `kernel`
             and `noise_std` only.
     """
@@ -74,8 +75,9 @@ class GPPolicy(Policy):
         self.refit_every = None if refit_every is None else as_count(refit_every, "refit_every")
         self.refits: list[KernelFit] = []
         self._dimension = self.posterior.dimension
-        self._residuals = Rows()
+        self._innovations = Rows()
         self._refitted_at = 0
+        self._latest: tuple[int, Prediction] | None = None
 
     def calibration(self, levels: tuple[float, ...] = (0.5, 0.8, 0.95)) -> Calibration:
         """Return how well the posterior foresaw the outcomes so far, without any ground truth.
@@ -83,23 +85,60 @@ class GPPolicy(Policy):
         Outcomes are judged as they arrive, each against the posterior just before it, in
         `update` and in calls of `observe` with at most 1,000 of them; since the last refit.
         """
-        z, foreseen_std = self._residuals.array.reshape(-1, 2).T
-        return judge(z, self.posterior._share_of_f(foreseen_std), levels)
+        z, due_to_f = self._innovations.array.reshape(-1, 2).T
+        return calibrate(z, due_to_f, levels)
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Standardised one-step-ahead residuals of the outcomes so far, in order, shape (N,)."""
+        return self._innovations.array.reshape(-1, 2)[:, 0].copy()
+
+    def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,).
+
+        Calibration keeps judging the outcomes as they first came.
+        """
+        self.posterior.correct(self._as_contexts(contexts), before, after)
+
+    def maintain(self) -> None:
+        """Do now what is due, so that later calls need not."""
+        self.posterior.maintain()
 
     def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
         return as_contexts(contexts, self.posterior.dimension or self._dimension)
 
-    def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
+    def _learn(self, contexts: FloatArray | Prediction, outcomes: FloatArray) -> None:
         if len(outcomes) <= JUDGED_AT_ONCE:
-            judged = self.posterior._update_judged(contexts, outcomes)
-            self._residuals.extend(np.array(judged).T)
+            innovations = self.posterior.learn(contexts, outcomes)
+            self._innovations.extend(np.array(innovations).T)
         else:
-            self.posterior._update(contexts, outcomes)
+            self.posterior.update(contexts, outcomes)
         if self.refit_every and self.round - self._refitted_at >= self.refit_every:
             self._refit()
 
-    def _decided(self, decision: Decision, contexts: FloatArray, belief: Belief) -> None:
-        self.posterior._expect(contexts, decision.super_arm, decision.contexts)
+    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
+        if belief.prediction is not None:
+            self.posterior.offer(belief.prediction)
+            self._latest = decision.round, belief.prediction.at(decision.super_arm)
+
+    def _prediction_of(self, decision: Decision) -> Prediction:
+        """Return what the posterior said of the chosen arms, or their contexts if that is gone."""
+        if self._latest is not None and self._latest[0] == decision.round:
+            return self._latest[1]
+        return Prediction.of(decision.contexts)
+
+    def _contexts_of(self, decision: Decision, seen: BoolArray) -> Prediction:
+        prediction = self._prediction_of(decision)
+        if np.count_nonzero(seen) == seen.size:
+            return prediction
+        return prediction.at(np.flatnonzero(seen))
+
+    def _state(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_latest"}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._latest = None
 
     def _refit(self) -> None:
         if len(self.posterior) < LEAST_TO_REFIT:
@@ -109,7 +148,7 @@ class GPPolicy(Policy):
             fit = self._fit()
             if fit.improved:
                 self.posterior = self.posterior.with_kernel(fit.kernel, fit.noise_std)
-                self._residuals = Rows()
+                self._innovations = Rows()
         except Exception as reason:  # whatever went wrong, rounds go on with what there was
             kernel, noise_std = self.posterior.kernel, self.posterior.noise_std
             nan = float("nan")
@@ -145,7 +184,7 @@ def _posterior(
     if forget is None:
         return DictionaryPosterior(kernel, noise_std)
     if isinstance(forget, Window):
-        return ForgettingPosterior(kernel, noise_std, window=forget.outcomes)
+        return ForgettingPosterior(DictionaryPosterior(kernel, noise_std), window=forget.outcomes)
     if isinstance(forget, Discount):
-        return ForgettingPosterior(kernel, noise_std, discount=forget.rate)
+        return ForgettingPosterior(DictionaryPosterior(kernel, noise_std), discount=forget.rate)
     raise InputError(f"forget must be Window(outcomes) or Discount(rate); got {forget!r}")

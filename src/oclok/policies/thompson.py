@@ -7,6 +7,7 @@ import numpy as np
 from oclok.policies.base import Belief
 from oclok.policies.gp import GPPolicy
 from oclok.typing import FloatArray
+from oclok.validation import Contexts
 
 
 class ThompsonSampling(GPPolicy):
@@ -35,5 +36,6 @@ class ThompsonSampling(GPPolicy):
     _is_random = True
 
     def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        mean, std = self.posterior._predict(contexts)
-        return Belief(self.posterior._sample(contexts, rng), mean, std)
+        prediction = self.posterior.predict(Contexts(contexts))
+        index = self.posterior.sample(prediction, rng)
+        return Belief(index, prediction.mean, prediction.std, prediction=prediction)

@@ -6,6 +6,7 @@ from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
+from oclok.posterior.prediction import Prediction
 from oclok.posterior.sparse import SparsePosterior
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "ExactPosterior",
     "ForgettingPosterior",
     "Posterior",
+    "Prediction",
     "SparsePosterior",
 ]

@@ -18,6 +18,7 @@ from scipy.linalg.blas import dtrsm
 
 from oclok.posterior.base import Posterior
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
+from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray, IntArray
 
 
@@ -26,7 +27,7 @@ class Conditioned:
 
     Args:
         posterior: what is known of f.
-        X: contexts of the available arms, shape (M, D).
+        available: the prediction of the available arms.
         pending: contexts whose outcomes will come, shape (P, D); none by default.
 
     Attributes:
@@ -34,14 +35,17 @@ class Conditioned:
     """
 
     def __init__(
-        self, posterior: Posterior, X: FloatArray, pending: FloatArray | None = None
+        self, posterior: Posterior, available: Prediction, pending: FloatArray | None = None
     ) -> None:
         self.noise_std = posterior.noise_std
         self.information = 0.0
-        contexts = X if pending is None else np.vstack([X, pending])
-        self._covariance = posterior.covariance(contexts)
-        self.condition(np.arange(len(X), len(contexts)))
-        self._covariance = self._covariance[: len(X), : len(X)]
+        if pending is None:
+            self._covariance = posterior.covariance(available)
+            return
+        count = len(available.contexts)
+        self._covariance = posterior.covariance(np.vstack([available.contexts, pending]))
+        self.condition(np.arange(count, count + len(pending)))
+        self._covariance = self._covariance[:count, :count]
 
     @property
     def std(self) -> FloatArray:

@@ -1,59 +1,58 @@
-"""As good as exact at a cost that does not grow with N: features of a small dictionary.
+"""As good as exact at a cost that does not grow with N: Nyström features of a small dictionary.
 
 Smooth kernels have a small numerical rank: given some hundred well-chosen contexts U, every
 other context has next to no variance left. The posterior is then Bayesian linear regression on
-their features (`features.py`), with a bound on its error (`bounds.py`).
-`choosing.py` tells which contexts U are.
+their features (`nystrom.py`), with a bound on its error (`bounds.py`); `selection.py` chooses U.
 
-Three phases: exact as long as there is little data; then a dictionary, chosen by one pivoted
-Cholesky over all contexts seen so far, chosen or not; or exact for ever, where the kernel is
-too rough to have a small rank. A finer dictionary is made and kept up only for rounds in which
-the bound of the first does not settle a decision.
+              N ≥ next try, and few pivots cover all contexts
+    exact  ──────────────────────────────────────────────────►  dictionary  ─┐ contexts that it
+      ▲                                                             │   ▲    │ does not cover:
+      └─────────────────────────────────────────────────────────────┘   └────┘ it grows
+              growing costs more than the dictionary saves
+
+A finer dictionary is made and kept up only for rounds in which the bounds of the first do not
+settle a decision.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.blas import dgemv
 
-from oclok.posterior.base import Bounded, Posterior
-from oclok.posterior.bounds import Features, bounded, moments
-from oclok.posterior.choosing import (
+from oclok.posterior.base import Posterior
+from oclok.posterior.exact import ExactPosterior
+from oclok.posterior.nystrom import FEW, NystromModel
+from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.selection import (
     REMEMBERED,
     covering_model,
     finer_model,
     first_model,
     latest,
-    most_worthwhile,
+    most_pivots,
     sample,
 )
-from oclok.posterior.exact import ExactPosterior
-from oclok.posterior.features import FEW, FeatureModel
-from oclok.posterior.linalg import add_to_diagonal, gram
-from oclok.posterior.observations import Rows, are_same, find_rows
-from oclok.threads import blas_threads
-from oclok.typing import FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import as_positive
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-#: Observations before a dictionary is tried; again at RETRY times as many if it was too large.
-START, RETRY = 200, 1.5
-#: The error follows tolerance / σ²; a larger tolerance than this share of σ² is not used.
-NOISE_SHARE = 1e-6
-#: Tolerance of the finer dictionary, as a share of the first's. The bound grows with N, so that
-#: with N observations it is FINER / N, which keeps the bound the same, and at most FINER / 1,000.
+#: Outcomes before a dictionary is tried; again at RETRY times as many if it was too large.
+FIRST_TRY, RETRY = 200, 1.5
+#: The error follows tolerance / σ²; a larger tolerance than this fraction of σ² is not used.
+LARGEST_TOLERANCE = 1e-6
+#: Tolerance of the finer dictionary, as a fraction of the first's. The bound grows with N, so that
+#: with N outcomes it is FINER / N, which keeps the bound the same, and at most FINER / 1,000.
 FINER = 10.0
-#: Observations up to which undecided rounds go to the finer dictionary: a round of 5 outcomes
+#: Outcomes up to which undecided rounds go to the finer dictionary: a round of 5 outcomes
 #: that does costs 1.6 times one that does not, and from here on nearly every one would.
-AFFORDABLE = 50_000
-#: Contexts above the tolerance wait until they are this share of the dictionary, so that it
+MOST_TO_REFINE = 50_000
+#: Contexts above the tolerance wait until they are this fraction of the dictionary, so that it
 #: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
-NOVEL_SHARE, URGENT = 1 / 16, 10.0
-#: Growths that may cost more than the dictionary saves, with this many arms in a round, before
+NOVEL_FRACTION, URGENT = 1 / 16, 10.0
+#: Growths that may cost more than the dictionary saves, with this many arms per round, before
 #: it is given up. Contexts that drift for ever need new dictionary entries for ever.
 GROWTHS, TYPICAL_ARMS = 10, 100
 
@@ -80,17 +79,24 @@ class DictionaryPosterior(Posterior):
     def __init__(self, kernel: Kernel, noise_std: float, tolerance: float = 1e-8) -> None:
         super().__init__(kernel, noise_std)
         self._given_tolerance = as_positive(tolerance, "tolerance")
-        self.tolerance = min(self._given_tolerance, NOISE_SHARE * self.noise_std**2)
-        self._belief: ExactPosterior | FeatureModel = ExactPosterior(kernel, noise_std)
-        self._finer: FeatureModel | None = None
+        self.tolerance = min(self._given_tolerance, LARGEST_TOLERANCE * self.noise_std**2)
+        self._model: ExactPosterior | NystromModel = self._exact()
+        self._finer: NystromModel | None = None
         self._finer_size = self._finer_made_at = 0
         self._saved = 0.0
-        self._weights = Rows()
         self._remembered: FloatArray | None = None
         self._novel: FloatArray | None = None
-        self._next_try = float(START)
-        self._chosen: Features | None = None
-        self._asked: Features | None = None
+        self._next_try = float(FIRST_TRY)
+
+    def empty(
+        self, kernel: Kernel | None = None, noise_std: float | None = None
+    ) -> DictionaryPosterior:
+        """Return a posterior that has learned nothing, but has been offered the same contexts."""
+        other = DictionaryPosterior(
+            kernel or self.kernel, noise_std or self.noise_std, self._given_tolerance
+        )
+        other._remembered = self._remembered
+        return other
 
     @property
     def dimension(self) -> int | None:
@@ -102,211 +108,200 @@ class DictionaryPosterior(Posterior):
     @property
     def information_gain(self) -> float:
         """I(r; f) of all outcomes so far, in nats; through the dictionary where there is one."""
-        return self._belief.information_gain
+        return self._model.information_gain
 
     @property
     def inducing(self) -> FloatArray:
         """The dictionary, shape (rank, D); all contexts so far while it is simply exact."""
-        if isinstance(self._belief, FeatureModel):
-            return self._belief.U.copy()
-        return self._belief.inducing
+        return self._model.inducing
 
-    def with_kernel(self, kernel: Kernel, noise_std: float) -> DictionaryPosterior:
-        """Return a posterior with another kernel and noise that has learned the same."""
-        other = DictionaryPosterior(kernel, noise_std, self._given_tolerance)
-        other._remembered = self._remembered
-        if len(self):
-            other._update_weighted(self._X.array, self._y.array, self._weights.array)
-        return other
+    def predict(self, contexts: Asked) -> Prediction:
+        """Return mean and std of f at `contexts` (M, D), with bounds."""
+        if isinstance(self._model, ExactPosterior):
+            return self._model.predict(contexts)
+        return self._model.predict(self.checked(contexts))
 
-    def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
-        """Take X as candidates for the dictionary, and keep the features of those `chosen`."""
-        if isinstance(self._belief, ExactPosterior):
-            self._belief._expect(X, chosen, at)
+    def covariance(self, contexts: Asked) -> FloatArray:
+        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
+        if isinstance(self._model, ExactPosterior):
+            return self._model.covariance(contexts)
+        return self._model.covariance_of(self._asked(contexts), self.tolerance)
+
+    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
+        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
+        if isinstance(self._model, ExactPosterior):
+            return self._model.sample(contexts, rng)
+        asked = self._asked(contexts)
+        if self._model.worked(asked).largest > self.tolerance:
+            return super().sample(asked, rng)
+        return self._model.sample(asked, rng)
+
+    def refine(self, prediction: Prediction) -> Prediction:
+        """Return a prediction with tighter bounds; `prediction` itself if there is none.
+
+        First rounding is bounded closely; asked for more, the finer dictionary answers.
+        """
+        if isinstance(self._model, ExactPosterior):
+            return prediction
+        tight = self._model.tightened(prediction)
+        if tight is not prediction:
+            return tight
+        if len(self) > MOST_TO_REFINE or prediction.work is None:
+            return prediction
+        finer = self._finer_model(self._model)
+        answer = finer.tightened(finer.predict(prediction.contexts))
+        return Prediction(
+            answer.contexts, answer.mean, answer.std, answer.mean_error, answer.std_error
+        )
+
+    def offer(self, contexts: Asked) -> None:
+        """Take contexts (M, D) as candidates for the dictionary."""
+        X = self.checked(contexts)
+        if isinstance(self._model, ExactPosterior):
             self._remembered = latest(self._remembered, sample([X]))
             return
         if len(X) > REMEMBERED:
-            X, chosen = sample([X]), None
-        f = self._features(self._belief, X)
-        if chosen is not None and at is not None and len(at):
-            self._chosen = f.at(at, chosen)
+            contexts = X = sample([X])
+        f = self._model.worked(self._asked(contexts))
         if f.largest > self.tolerance:
             novel = X[f.residual > self.tolerance]
             self._novel = latest(self._novel, novel)
             self._remembered = latest(self._remembered, novel)
 
-    def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, std, _, _ = self._predict_bounded(X)
-        return mean, std
-
-    def _predict_bounded(self, X: FloatArray) -> Bounded:
-        if isinstance(self._belief, ExactPosterior):
-            return self._belief._predict_bounded(X)
-        mean, variance, residual, self._asked = moments(self._belief, X)
-        return bounded(self._belief, mean, variance, residual)
-
-    def _predict_known(self, X: FloatArray) -> FloatArray:
-        if isinstance(self._belief, ExactPosterior):
-            return self._belief._predict_known(X)
-        return self._belief.mean(self._features(self._belief, X).phi)
-
-    def _refine(self, X: FloatArray) -> Bounded | None:
-        if isinstance(self._belief, ExactPosterior) or len(self) > AFFORDABLE:
-            return None
-        finer = self._finer_model(self._belief)
-        mean, variance, residual, _ = moments(finer, X)
-        return bounded(finer, mean, variance, residual)
-
-    def _sample(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Sample the weights of the features: no covariance of the arms is needed."""
-        if isinstance(self._belief, ExactPosterior):
-            return self._belief._sample(X, rng)
-        f = self._features(self._belief, X)
-        if f.largest > self.tolerance:
-            return super()._sample(X, rng)
-        sample = self._belief.mean(f.phi)
-        sample += dgemv(1.0, f.whitened, rng.standard_normal(self._belief.rank), trans=1)
-        sample += np.sqrt(f.residual) * rng.standard_normal(len(X))
-        return sample
-
-    def _covariance(self, X: FloatArray) -> FloatArray:
-        if isinstance(self._belief, ExactPosterior):
-            return self._belief._covariance(X)
-        f = self._features(self._belief, X)
-        covariance = gram(f.whitened)
-        if f.largest > self.tolerance:
-            covariance += self._belief.covariance.of(X)
-            covariance -= gram(f.phi)
-        else:
-            add_to_diagonal(covariance, f.residual)
-        return covariance
-
-    def _update(self, X: FloatArray, y: FloatArray) -> None:
-        self._update_weighted(X, y, np.ones(len(y)))
-
-    def _update_judged(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        ones = np.ones(len(y))
-        if isinstance(self._belief, ExactPosterior):
-            if len(self) + len(y) >= self._next_try:
-                return super()._update_judged(X, y)
-            judged = self._belief._update_judged(X, y)
-        else:
-            f = self._features(self._belief, X)
-            if len(y) > FEW or self._must_grow(self._belief, f):
-                return super()._update_judged(X, y)
-            learned = self._absorb(self._belief, f, y, ones)
-            assert learned is not None
-            judged = learned
-        self._keep(X, y, ones)
-        return judged
-
-    def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn outcomes whose noise has variance σ² / weights, shape (N,)."""
-        if isinstance(self._belief, ExactPosterior):
-            self._update_exact(self._belief, X, y, weights)
-        else:
-            f = self._features(self._belief, X)
-            if self._must_grow(self._belief, f):
-                self._grow(self._belief, X, y, weights)
-            else:
-                self._absorb(self._belief, f, y, weights)
-        self._keep(X, y, weights)
-
-    def _keep(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        self._X.extend(X)
-        self._y.extend(y)
-        self._weights.extend(weights)
-        self._chosen = self._asked = None
-
-    def _update_exact(
-        self, exact: ExactPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
+    def update(
+        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
-        count = len(self) + len(y)
-        model = None
-        if count >= self._next_try:
-            model = first_model(
-                self._prior, self.noise_std, [self._X.array, X], self._remembered, self.tolerance
-            )
-        if model is not None:
-            self._belief = self._taught(model, X, y, weights)
-            return
-        exact._update_weighted(X, y, weights)
-        if count >= self._next_try:
-            self._next_try = RETRY * count
+        """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
+        asked = self._asked(contexts)
+        y, w = self.checked_outcomes(outcomes, weights, len(asked.contexts))
+        if not self._must_change(asked):
+            self._absorb(asked, y, w)
+        elif isinstance(self._model, ExactPosterior):
+            self._leave_exact(self._model, asked.contexts, y, w)
+        else:
+            self._grow(self._model, asked.contexts, y, w)
 
-    def _must_grow(self, model: FeatureModel, f: Features) -> bool:
-        """Return whether too many contexts are above the tolerance, or one of `f` too far."""
+    def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Update, and return the `innovations` of the outcomes."""
+        asked = self._asked(contexts)
+        y, w = self.checked_outcomes(outcomes, None, len(asked.contexts))
+        if len(y) > FEW or self._must_change(asked):
+            return super().learn(asked, y)
+        innovations = self._absorb(asked, y, w)
+        assert innovations is not None  # as there are few
+        return innovations
+
+    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
+        known = self.observations
+        if isinstance(self._model, ExactPosterior) or not (known.weights == 1.0).all():
+            super().correct(contexts, before, after)
+            return
+        X = self.checked(contexts)
+        old, _ = self.checked_outcomes(before, None, len(X))
+        new, _ = self.checked_outcomes(after, None, len(X))
+        positions = known.find(X, old)
+        self._model.correct(self._asked(contexts), new - old)
+        known.outcomes[positions] = new
+        self._finer = None
+
+    def discount(self, rate: float) -> None:
+        """Multiply the weights of all outcomes so far by `rate`, above 0."""
+        if isinstance(self._model, ExactPosterior):
+            super().discount(rate)
+        else:
+            self._model.discount(as_positive(rate, "rate"))
+            self.observations.weights[:] *= rate
+            self._finer = None
+
+    def _asked(self, contexts: Asked) -> Prediction:
+        """Return `contexts` as a prediction, with their features if there is a dictionary."""
+        asked = contexts
+        if not isinstance(asked, Prediction):
+            asked = Prediction.of(self.checked(asked))
+        return asked if isinstance(self._model, ExactPosterior) else self._model.asked(asked)
+
+    def _exact(self) -> ExactPosterior:
+        """Return the exact posterior of all outcomes so far, which shares the observations."""
+        return ExactPosterior.of(self.kernel, self.noise_std, self.observations)
+
+    def _must_change(self, asked: Prediction) -> bool:
+        """Return whether contexts to be learned call for another dictionary, or a first one."""
+        if isinstance(self._model, ExactPosterior):
+            return len(self) + len(asked.contexts) >= self._next_try
+        f = self._model.worked(asked)
         waiting = 0 if self._novel is None else len(self._novel)
         if f.largest > self.tolerance:
             waiting += int(np.count_nonzero(f.residual > self.tolerance))
-        too_many = waiting > max(8, NOVEL_SHARE * model.rank)
+        too_many = waiting > max(8, NOVEL_FRACTION * self._model.rank)
         return too_many or f.largest > URGENT * self.tolerance
 
     def _absorb(
-        self, model: FeatureModel, f: Features, y: FloatArray, weights: FloatArray
+        self, asked: Prediction, y: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Learn with the dictionary as it is, and return what `model` says of that."""
-        learned = model.absorb_features(f.phi, f.whitened, f.residual, y, weights)
-        if f.largest > self.tolerance:
-            self._novel = latest(self._novel, f.X[f.residual > self.tolerance])
+        """Learn with the model as it is, and return the innovations of few outcomes."""
+        model = self._model
+        if isinstance(model, ExactPosterior):
+            if (weights == 1.0).all():
+                return model.learn(asked, y)
+            model.update(asked, y, weights)
+            return None
+        f = model.worked(asked)
+        novel = asked.contexts[f.residual > self.tolerance]
+        innovations = model.learn(asked, y, weights)
+        self.observations.extend(asked.contexts, y, weights)
+        if len(novel):
+            self._novel = latest(self._novel, novel)
         saved = float(len(self)) ** 2 - 2.0 * model.rank**2
         self._saved += max(saved, 0.0) * TYPICAL_ARMS
-        return learned
+        return innovations
 
-    def _grow(self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+    def _leave_exact(
+        self, exact: ExactPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> None:
+        """Learn with a first dictionary, or stay exact if that would be too large."""
+        known = self.observations
+        model = first_model(
+            self.prior, self.noise_std, [known.contexts, X], self._remembered, self.tolerance
+        )
+        if model is None:
+            exact.update(X, y, weights)
+            self._next_try = RETRY * len(self)
+        else:
+            self._teach(model, X, y, weights)
+
+    def _grow(self, model: NystromModel, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn with a dictionary that covers all contexts, or exactly if that is cheaper."""
         count = len(self) + len(y)
-        grown = covering_model(model, [self._novel, X], self.tolerance, most_worthwhile(count))
+        grown = covering_model(model, [self._novel, X], self.tolerance, most_pivots(count))
         cost = 0.0 if grown is None else 2.0 * count * grown.rank**2
-        saved = self._saved - cost
-        if grown is not None and saved >= -GROWTHS * cost:
-            self._belief, self._saved = self._taught(grown, X, y, weights), saved
+        if grown is not None and self._saved >= (1 - GROWTHS) * cost:
+            self._teach(grown, X, y, weights)
+            self._saved -= cost
         else:
-            exact = ExactPosterior(self.kernel, self.noise_std)
-            if len(self):
-                exact._update_weighted(self._X.array, self._y.array, self._weights.array)
-            exact._update_weighted(X, y, weights)
-            self._belief, self._next_try, self._saved = exact, 2.0 * count, 0.0
+            exact = self._exact()
+            exact.update(X, y, weights)
+            self._model, self._next_try, self._saved = exact, 2.0 * count, 0.0
         self._novel = self._finer = None
 
-    def _taught(
-        self, model: FeatureModel, X: FloatArray, y: FloatArray, weights: FloatArray
-    ) -> FeatureModel:
-        """Return `model` with all outcomes so far, and y seen at X, learned exactly."""
-        model.absorb(self._X.array, self._y.array, self._weights.array)
-        model.absorb(X, y, weights)
-        return model
+    def _teach(
+        self, model: NystromModel, X: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> None:
+        """Make `model` the one in use, after all outcomes so far and y seen at X."""
+        known = self.observations
+        model.learn_all(known.contexts, known.outcomes, known.weights)
+        model.learn_all(X, y, weights)
+        known.extend(X, y, weights)
+        self._model = model
 
-    def _finer_model(self, model: FeatureModel) -> FeatureModel:
+    def _finer_model(self, model: NystromModel) -> NystromModel:
         """Return a model with a finer dictionary that knows all outcomes so far."""
-        finer, known = self._finer, self._finer_size
+        known = self.observations
+        finer, start = self._finer, self._finer_size
         if finer is None or len(self) > 2 * self._finer_made_at:
             tolerance = FINER / max(len(self), 1_000) * self.tolerance
-            finer = finer_model(model, [self._X.array, self._remembered], tolerance)
-            known, self._finer_made_at = 0, len(self)
-        new = slice(known, len(self))
-        finer.absorb(self._X.array[new], self._y.array[new], self._weights.array[new])
+            finer = finer_model(model, [known.contexts, self._remembered], tolerance)
+            start, self._finer_made_at = 0, len(self)
+        finer.learn_all(known.contexts[start:], known.outcomes[start:], known.weights[start:])
         self._finer, self._finer_size = finer, len(self)
         return finer
-
-    def _features(self, model: FeatureModel, X: FloatArray) -> Features:
-        """Return the features of X, from what was asked last where X is part of that."""
-        for known in (self._chosen, self._asked):
-            if known is not None and are_same(known.X, X):
-                return known
-        for known in (self._chosen, self._asked):
-            positions = None if known is None else find_rows(known.X, X)
-            if known is not None and positions is not None:
-                return known.at(X, positions)
-        with blas_threads(2.0 * model.rank**2 * len(X)):
-            phi, residual = model.features(X)
-            return Features.of(X, phi, model.whiten(phi), residual)
-
-    def _state(self) -> dict[str, Any]:
-        """Return the state, and drop what `predict` left behind, as `ExactPosterior` does."""
-        self._asked = None
-        return dict(self.__dict__)
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._chosen = None if self._chosen is None else Features(*self._chosen)

@@ -8,35 +8,49 @@
 
     mean = Vᵀz        variance = k(x, x) - Σ V²        covariance = K(x, x) - VᵀV
 
-New observations x, r append the rows [Vᵀ | C] to L, where C is the Cholesky factor of
-S = K(x, x) - VᵀV + σ²I, and C⁻¹(r - Vᵀz) to z.
+New observations x, r append the rows [Vᵀ | C] to L, where C is the Cholesky factor of the Schur
+complement S = K(x, x) - VᵀV + σ²I, and C⁻¹(r - Vᵀz) to z.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dgemv, dtrsm
 
 from oclok.errors import NumericalError
-from oclok.posterior.base import Bounded, Posterior
-from oclok.posterior.cholesky import PANEL, GrowingCholesky
+from oclok.posterior.base import Posterior, due_to_f
+from oclok.posterior.bounds import EPSILON, Uncertainty, kernel_rounding, norm_bound
+from oclok.posterior.cholesky import GrowingCholesky
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
-from oclok.posterior.observations import Rows, are_same, find_rows, frozen
-from oclok.typing import FloatArray, IntArray
+from oclok.posterior.observations import Observations, Rows
+from oclok.posterior.prediction import Asked, Prediction
+from oclok.typing import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-#: Entries of V that are worked on at once: 32 MB.
-CHUNK = 4_000_000
-#: Observations that are appended at once.
-BATCH = 1_024
+#: Entries of V that `predict` works on at once: 32 MB.
+PREDICTED_AT_ONCE = 4_000_000
+#: Outcomes that are appended at once.
+APPENDED_AT_ONCE = 1_024
+
+
+class Whitened(NamedTuple):
+    """V = L⁻¹K(X, x), shape (N, M)."""
+
+    V: FloatArray
+
+    def at(self, positions: IntArray) -> Whitened:
+        """Return V for the contexts at `positions`."""
+        return Whitened(self.V[:, positions])
 
 
 class ExactPosterior(Posterior):
     """The Gaussian process posterior itself, with no approximation.
+
+    Its errors are those of rounding, and 0 before any data.
 
     Args:
         kernel: a kernel of `sklearn.gaussian_process.kernels`.
@@ -53,13 +67,24 @@ class ExactPosterior(Posterior):
 
     def __init__(self, kernel: Kernel, noise_std: float) -> None:
         super().__init__(kernel, noise_std)
-        self._z = Rows()
         self._L = GrowingCholesky()
+        self._z = Rows()
         self._gain = 0.0
+        self._surprise = 0.0
+        self._trace = 0.0
         self._largest = 0.0
-        self._solved: tuple[FloatArray, FloatArray] | None = None
-        self._chosen: tuple[FloatArray, FloatArray] | None = None
-        self._joint: tuple[FloatArray, FloatArray] | None = None
+        self._reach = 0.0
+        self._version = object()
+
+    @classmethod
+    def of(cls, kernel: Kernel, noise_std: float, observations: Observations) -> ExactPosterior:
+        """Return the posterior given `observations`, which it shares and adds to."""
+        posterior = cls(kernel, noise_std)
+        known, posterior.observations = observations, Observations()
+        if len(known):
+            posterior.update(known.contexts, known.outcomes, known.weights)
+        posterior.observations = known
+        return posterior
 
     @property
     def information_gain(self) -> float:
@@ -71,132 +96,123 @@ class ExactPosterior(Posterior):
         """All contexts so far, shape (N, D)."""
         return self.contexts
 
-    def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        self._solved = None
-        variance = self._prior.diagonal(X)
+    def predict(self, contexts: Asked) -> Prediction:
+        """Return mean and std of f at `contexts` (M, D)."""
+        X = self.checked(contexts)
+        variance = self.prior.diagonal(X)
         mean = np.zeros(len(X))
         if len(self) == 0:
-            return mean, std_of(variance)
-        step = max(CHUNK // len(self), 64)
+            zeros = np.zeros(len(X))
+            nothing = Whitened(np.empty((0, len(X))))
+            return Prediction(X, mean, std_of(variance), zeros, zeros, self._version, nothing)
+        rounding = kernel_rounding(len(self), self._reach) * variance
+        work: Whitened | None = None
+        step = max(PREDICTED_AT_ONCE // len(self), 64)
         for start in range(0, len(X), step):
             part = slice(start, start + step)
-            V = self._whiten(X[part])
-            mean[part] = self._mean(V)
-            variance[part] -= np.einsum("nm,nm->m", V, V)
-        if len(X) <= step:
-            self._solved = (frozen(X), V)
-        return mean, std_of(variance)
+            work = self._whiten(X[part])
+            mean[part] = self._mean(work.V)
+            variance[part] -= np.einsum("nm,nm->m", work.V, work.V)
+        known = Uncertainty(self._trace, self.noise_std, norm_bound(self._surprise, self.noise_std))
+        errors = known.bounds(variance, 0.0, rounding)
+        kept = work if len(X) <= step else None
+        return Prediction(X, mean, std_of(variance), *errors, self._version, kept)
 
-    def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
-        """Keep what the last `_predict` did for the `chosen` ones of X."""
-        if at is None or len(at) == 0 or self._solved is None:
-            return
-        known, V = self._solved
-        if are_same(known, X):
-            self._chosen = (frozen(at), V[:, chosen])
-
-    def _predict_bounded(self, X: FloatArray) -> Bounded:
-        return Bounded(*self._predict(X), 0.0, 0.0)
-
-    def _predict_known(self, X: FloatArray) -> FloatArray:
-        return self._mean(self._solved_for(X)) if len(self) else np.zeros(len(X))
-
-    def _covariance(self, X: FloatArray) -> FloatArray:
-        if self._joint is not None and are_same(self._joint[0], X):
-            return self._joint[1].copy()
-        covariance = self._prior.of(X)
+    def covariance(self, contexts: Asked) -> FloatArray:
+        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
+        X, work = self._worked(contexts)
+        covariance = self.prior.of(X)
         if len(self):
-            V = self._solved_for(X)
-            covariance -= gram(V)
-        if len(X) <= PANEL:
-            self._joint = (frozen(X), covariance.copy())
+            covariance -= gram(work.V)
         return covariance
 
-    def _update(self, X: FloatArray, y: FloatArray) -> None:
-        self._update_weighted(X, y, np.ones(len(y)))
-
-    def _update_judged(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        foreseen_std = self._update_weighted(X, y, np.ones(len(y)))
-        return self._z.array[-len(y) :].copy(), foreseen_std
-
-    def _update_weighted(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-        """Learn outcomes whose noise has variance σ² / weights; return the diagonal of C, (N,)."""
-        before, gain, largest = len(self), self._gain, self._largest
-        noise = self.noise_std**2 / weights
+    def update(
+        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
+        X = self.checked(contexts)
+        y, w = self.checked_outcomes(outcomes, weights, len(X))
+        if len(y) <= APPENDED_AT_ONCE:
+            self._append(contexts, y, w)
+            return
+        before = len(self)
+        sums = {name: getattr(self, name) for name in _SUMS}
         try:
-            if len(X) <= BATCH:
-                return self._append(X, y, noise)
-            parts = [slice(start, start + BATCH) for start in range(0, len(X), BATCH)]
-            return np.concatenate([self._append(X[i], y[i], noise[i]) for i in parts])
+            for start in range(0, len(y), APPENDED_AT_ONCE):
+                part = slice(start, start + APPENDED_AT_ONCE)
+                self._append(X[part], y[part], w[part])
         except BaseException:
             self._L.truncate(before)
-            for rows in (self._X, self._y, self._z):
-                rows.truncate(before)
-            self._gain, self._largest = gain, largest
-            self._solved = self._chosen = self._joint = None
+            self._z.truncate(before)
+            self.observations.truncate(before)
+            self.__dict__.update(sums, _version=object())
             raise
 
-    def _append(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> FloatArray:
-        V = self._solved_for(X)
-        S = self._covariance(X)
-        residual = y - self._mean(V) if len(self) else y
-        add_to_diagonal(S, np.maximum(noise, self._rounding(X)))
+    def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Update, and return the `innovations` of the outcomes."""
+        X = self.checked(contexts)
+        y, w = self.checked_outcomes(outcomes, None, len(X))
+        C = self._append(contexts, y, w)
+        return self._z.array[-len(y) :].copy(), due_to_f(self.noise_std / C)
+
+    def _append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> FloatArray:
+        """Learn y, and return the diagonal of C, shape (N,)."""
+        X, work = self._worked(contexts)
+        S = self.covariance(Prediction(X, y, y, y, y, self._version, work))
+        residual = y - self._mean(work.V) if len(self) else y
+        noise = self.noise_std**2 / weights
+        prior = self.prior.largest(X)
+        largest = max(self._largest, prior)
+        rounding = EPSILON * (len(self) + len(X)) * largest
+        # Noise below the rounding of K cannot be told from none, as for a `DotProduct` of contexts
+        # of size 1e6, where k(x, x) is 1e12.
+        add_to_diagonal(S, np.maximum(noise, rounding))
         C = factor(S, self.noise_std**2)
         whitened = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
         if np.count_nonzero(np.isfinite(whitened)) < len(whitened):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
-        self._L.append(V.T, C)
-        self._X.extend(X)
-        self._y.extend(y)
+        diagonal: FloatArray = C.diagonal().copy()
+        self._L.append(work.V.T, C)
         self._z.extend(whitened)
-        self._solved = self._chosen = self._joint = None
-        diagonal: FloatArray = C.diagonal()
+        self.observations.extend(X, y, weights)
+        self._reach = max(self._reach, self.prior.reach(X))
+        total = float(weights.sum())
+        off = kernel_rounding(len(self), self._reach) * (prior + self.noise_std**2)
+        self._trace += total * off + float(weights @ np.maximum(rounding - noise, 0.0))
+        self._surprise += float(whitened @ whitened)
         self._gain += float(np.log(diagonal / np.sqrt(noise)).sum())
+        self._largest = largest
+        self._version = object()
         return diagonal
 
-    def _whiten(self, X: FloatArray) -> FloatArray:
-        """Return V = L⁻¹K(X, x), shape (N, M)."""
-        return self._L.solve(self._prior.between(self._X.array, X))
+    def _worked(self, contexts: Asked) -> tuple[FloatArray, Whitened]:
+        """Return contexts and their V, that of a prediction unless it is stale.
 
-    def _solved_for(self, X: FloatArray) -> FloatArray:
-        """Return V for X, taken from the last `predict` where its contexts were part of that.
-
-        A solve for 5 contexts reads all of L just as one for 100 does: it would cost 40% of
-        the `predict` before it (N = 1,250).
+        V for 5 contexts reads all of L just as V for 100 does: it would cost 40% of the
+        `predict` before it (N = 1,250).
         """
+        X = self.checked(contexts)
+        if isinstance(contexts, Prediction) and contexts.state is self._version:
+            work = contexts.work
+            if isinstance(work, Whitened):
+                return X, work
+        return X, self._whiten(X)
+
+    def _whiten(self, X: FloatArray) -> Whitened:
         if len(self) == 0:
-            return np.empty((0, len(X)))
-        if self._chosen is not None and are_same(self._chosen[0], X):
-            return self._chosen[1]
-        for solved in (self._chosen, self._solved):
-            positions = None if solved is None else find_rows(solved[0], X)
-            if solved is not None and positions is not None:
-                return solved[1][:, positions]
-        return self._whiten(X)
+            return Whitened(np.empty((0, len(X))))
+        return Whitened(self._L.solve(self.prior.between(self.observations.contexts, X)))
 
     def _mean(self, V: FloatArray) -> FloatArray:
         mean: FloatArray = dgemv(1.0, V.T, self._z.array)
         return mean
 
-    def with_kernel(self, kernel: Kernel, noise_std: float) -> ExactPosterior:
-        """Return a posterior with another kernel and noise that has learned the same."""
-        other = ExactPosterior(kernel, noise_std)
-        if len(self):
-            other._update(self._X.array, self._y.array)
-        return other
-
-    def _rounding(self, X: FloatArray) -> float:
-        """Return the rounding error of K: noise below it, in variance, cannot be told from none.
-
-        It matters for a `DotProduct` of contexts of size 1e6, where k(x, x) is 1e12.
-        """
-        self._largest = max(self._largest, self._prior.largest(X))
-        return float(np.finfo(np.float64).eps) * (len(self) + len(X)) * self._largest
-
     def _state(self) -> dict[str, Any]:
-        """Return the state, and drop what `predict` left behind.
+        return {name: value for name, value in self.__dict__.items() if name != "_version"}
 
-        So the saved posterior and the one that goes on take the same path, to the last bit.
-        """
-        self._solved = self._joint = None
-        return dict(self.__dict__)
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _version=object())
+
+
+#: Running sums over all outcomes.
+_SUMS = ("_gain", "_surprise", "_trace", "_largest", "_reach")

@@ -1,87 +1,92 @@
-"""A posterior for a world that moves: old outcomes count less, or not at all.
+"""A posterior for a world that changes: old outcomes count less, or not at all.
 
     age    updates since an outcome was learned        w    its weight, γ^age or 1
 
 An outcome of weight w counts as one of noise variance σ² / w: its precision is discounted, the
-prior is not. Outcomes outside the window, or of weight below `LEAST`, are dropped. Weights are
-brought up to date, and old outcomes dropped, in one go whenever the data have grown by a
-`SHARE`: a round costs the same however long the past, and one in many costs a refit.
+prior is not. With a window, old outcomes are dropped in one go whenever there are an eighth too
+many, so that the cost is amortised.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oclok.errors import InputError
-from oclok.posterior.base import Bounded, Posterior
-from oclok.posterior.dictionary import DictionaryPosterior
-from oclok.posterior.observations import Rows
-from oclok.typing import FloatArray, IntArray
+from oclok.posterior.base import Posterior
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.observations import Observations
+from oclok.posterior.prediction import Asked, Prediction
+from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import as_count, as_probability
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-LEAST = 1e-3
-SHARE = 1 / 8
+#: Outcomes of a weight below this are dropped.
+LEAST_WEIGHT = 1e-3
+#: Old outcomes are dropped when there are more than they should be by this fraction.
+SURPLUS = 1 / 8
 
 
 class ForgettingPosterior(Posterior):
     """A posterior that forgets, by a window or by discounting.
 
+    No bound on its distance from an exact posterior is known, as the world it is exact for is gone.
+
     Args:
-        kernel: a kernel of `sklearn.gaussian_process.kernels`.
-        noise_std: standard deviation of the noise of an outcome.
+        posterior: the posterior to wrap, of any kind; what it has learned counts as one update.
         window: how many of the latest outcomes to remember (up to an eighth more at times); or
         discount: γ in (0, 1); an update makes the precision of all outcomes before it γ times
-            what it was.
+            what it was. Outcomes of weight below 0.001 are dropped now and then.
 
     Example:
         >>> from sklearn.gaussian_process.kernels import RBF
-        >>> posterior = ForgettingPosterior(RBF(1.0), noise_std=0.1, window=8)
+        >>> from oclok.posterior import DictionaryPosterior
+        >>> posterior = ForgettingPosterior(DictionaryPosterior(RBF(1.0), 0.1), window=8)
         >>> for outcome in [0.0] * 20 + [1.0] * 20:
         ...     posterior.update([[0.5]], [outcome])
-        >>> len(posterior) <= 9, posterior.predict([[0.5]])[0].round(2)
+        >>> len(posterior) <= 9, posterior.predict([[0.5]]).mean.round(2)
         (True, array([1.]))
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        noise_std: float,
-        window: int | None = None,
-        discount: float | None = None,
+        self, posterior: Posterior, window: int | None = None, discount: float | None = None
     ) -> None:
-        super().__init__(kernel, noise_std)
+        if not isinstance(posterior, Posterior):
+            raise InputError(f"posterior must be an oclok.posterior.Posterior; got {posterior!r}")
         if (window is None) == (discount is None):
             raise InputError("give window= or discount=, one of them")
         self.window = None if window is None else as_count(window, "window")
-        self.discount = None if discount is None else as_probability(discount, "discount")
-        self._inner = DictionaryPosterior(kernel, noise_std)
-        self._learned_at = Rows()
-        self._updates = 0
-        self._refresh_above = (self.window or 0) * (1 + SHARE)
+        self.rate = None if discount is None else as_probability(discount, "discount")
+        self._inner = posterior
+        self._kept = self.window or 0
 
-    def __len__(self) -> int:
-        return len(self._inner)
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the posterior inside."""
+        return self._inner.kernel
+
+    @property
+    def noise_std(self) -> float:  # type: ignore[override]
+        """The noise of the posterior inside."""
+        return self._inner.noise_std
+
+    @property
+    def prior(self) -> Covariance:  # type: ignore[override]
+        """The compiled kernel of the posterior inside."""
+        return self._inner.prior
+
+    @property
+    def observations(self) -> Observations:  # type: ignore[override]
+        """The outcomes remembered, with their weights."""
+        return self._inner.observations
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as nothing was learned."""
+        """D, or None as long as nothing tells."""
         return self._inner.dimension
-
-    @property
-    def contexts(self) -> FloatArray:
-        """Contexts of the outcomes remembered, shape (N, D)."""
-        return self._inner.contexts
-
-    @property
-    def outcomes(self) -> FloatArray:
-        """The outcomes remembered, shape (N,)."""
-        return self._inner.outcomes
 
     @property
     def information_gain(self) -> float:
@@ -93,69 +98,74 @@ class ForgettingPosterior(Posterior):
         """Contexts of the basis functions, shape (rank, D)."""
         return self._inner.inducing
 
+    def empty(
+        self, kernel: Kernel | None = None, noise_std: float | None = None
+    ) -> ForgettingPosterior:
+        """Return a posterior that has learned nothing and forgets alike."""
+        return ForgettingPosterior(self._inner.empty(kernel, noise_std), self.window, self.rate)
+
     def with_kernel(self, kernel: Kernel, noise_std: float) -> ForgettingPosterior:
         """Return a posterior with another kernel and noise that has learned the same."""
-        other = ForgettingPosterior(kernel, noise_std, self.window, self.discount)
-        other.__dict__.update({**self.__dict__, "kernel": kernel, "noise_std": noise_std})
-        other._learned_at = self._learned_at.copy()
-        other._inner = self._inner.with_kernel(kernel, noise_std)
+        other = ForgettingPosterior(
+            self._inner.with_kernel(kernel, noise_std), self.window, self.rate
+        )
+        other._kept = self._kept
         return other
 
-    def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
-        self._inner._expect(X, chosen, at)
+    def offer(self, contexts: Asked) -> None:
+        """Tell which contexts (M, D) were available, chosen or not; changes no answer."""
+        self._inner.offer(contexts)
 
-    def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._inner._predict(X)
+    def maintain(self) -> None:
+        """Do now what is due, so that later calls need not."""
+        self._inner.maintain()
 
-    def _predict_bounded(self, X: FloatArray) -> Bounded:
-        return self._inner._predict_bounded(X)
+    def predict(self, contexts: Asked) -> Prediction:
+        """Return mean and std of f, as it is now, at `contexts` (M, D)."""
+        return self._inner.predict(contexts).without_bounds()
 
-    def _predict_known(self, X: FloatArray) -> FloatArray:
-        return self._inner._predict_known(X)
+    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
+        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
+        return self._inner.sample(contexts, rng)
 
-    def _refine(self, X: FloatArray) -> Bounded | None:
-        return self._inner._refine(X)
+    def covariance(self, contexts: Asked) -> FloatArray:
+        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
+        return self._inner.covariance(contexts)
 
-    def _sample(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return self._inner._sample(X, rng)
+    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
+        self._inner.correct(contexts, before, after)
 
-    def _covariance(self, X: FloatArray) -> FloatArray:
-        return self._inner._covariance(X)
-
-    def _update(self, X: FloatArray, y: FloatArray) -> None:
-        if len(self) + len(y) <= self._refresh_above:
-            self._inner._update(X, y)
+    def update(
+        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Learn `outcomes` (N,) seen at `contexts` (N, D), and forget; all, or raise and none."""
+        X = self.checked(contexts)
+        y, w = self.checked_outcomes(outcomes, weights, len(X))
+        if len(self) + len(y) > self._kept * (1 + SURPLUS):
+            self._rebuild(X, y, w)
+        elif self.rate is not None:
+            inner = self._inner.copy()  # discounted, and then it may fail to learn
+            inner.discount(self.rate)
+            inner.update(X, y, w)
+            self._inner = inner
         else:
-            self._refresh(X, y)
-        self._learned_at.extend(np.full(len(y), float(self._updates)))
-        self._learned_at.keep_last(len(self._inner))
-        self._updates += 1
+            self._inner.update(contexts, y, w)
 
-    def _refresh(self, X: FloatArray, y: FloatArray) -> None:
-        """Learn anew, with today's weights, what is not forgotten, and y seen at X."""
-        if self.window is not None:
-            X, y = X[-self.window :], y[-self.window :]
-        kept = self._kept(len(y))
-        weights = np.ones(len(kept) + len(y))
-        if self.discount is not None:
-            weights[: len(kept)] = self.discount ** (self._updates - self._learned_at.array[kept])
-        fresh = DictionaryPosterior(self.kernel, self.noise_std)
-        fresh._remembered = self._inner._remembered
-        old = self._inner
-        fresh._update_weighted(
-            np.vstack([old._X.array[kept], X]) if len(kept) else X,
-            np.concatenate([old._y.array[kept], y]),
-            weights,
-        )
-        self._inner = fresh
-        self._refresh_above = (self.window or len(fresh)) * (1 + SHARE)
-
-    def _kept(self, new: int) -> range:
-        """Return the positions of outcomes to remember when `new` ones come."""
+    def _rebuild(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn anew what is not forgotten, and y seen at X."""
+        known = self.observations
         first = 0
+        old = known.weights if self.rate is None else self.rate * known.weights
         if self.window is not None:
-            first = max(0, len(self) + new - self.window)
-        elif self.discount is not None:
-            oldest = self._updates - math.log(LEAST) / math.log(self.discount)
-            first = int(np.searchsorted(self._learned_at.array, oldest))
-        return range(first, len(self))
+            X, y, weights = (rows[-self.window :] for rows in (X, y, weights))
+            first = max(0, len(known) + len(y) - self.window)
+        else:
+            first = int(np.count_nonzero(old < LEAST_WEIGHT))
+        inner = self._inner.empty()
+        if first < len(known):
+            X = np.vstack([known.contexts[first:], X])
+            y = np.concatenate([known.outcomes[first:], y])
+            weights = np.concatenate([old[first:], weights])
+        inner.update(X, y, weights)
+        self._inner, self._kept = inner, self.window or len(inner)

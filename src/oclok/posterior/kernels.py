@@ -1,4 +1,4 @@
-"""scikit-learn's kernels, evaluated without needless passes, copies and checks.
+"""scikit-learn's kernels, evaluated without redundant passes, copies and checks.
 
 `Covariance` walks a kernel once and compiles it into functions that give scikit-learn's
 numbers. Kernels it does not know are called as they are.
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
 #: Entries of a matrix of distances from which one product is quicker than a loop …
-MANY = 5_000
-#: … and half the sum of the squared distances of two contexts from the origin up to which it is
-#: as good.
-NEAR = 64.0
+LEAST_FOR_PRODUCT = 5_000
+#: … and half the sum of the squared distances of two contexts from the origin up to which the
+#: product is right to 1e-13.
+MOST_FOR_PRODUCT = 64.0
 
 _Between = Callable[[FloatArray], FloatArray]
 _Function = Callable[[FloatArray], Callable[[FloatArray], Any]]
@@ -73,7 +73,9 @@ class Covariance(Persistent):
         """Return k(X, X), shape (M, M); a `WhiteKernel` adds to its diagonal only here."""
         if self._is_compiled:
             result = self.between(X, X)
-            if result.size >= MANY:  # a product rounds k(x, x), and what should tie would not
+            if (
+                result.size >= LEAST_FOR_PRODUCT
+            ):  # a product rounds k(x, x), and what should tie would not
                 np.einsum("ii->i", result)[...] = self.diagonal(X)
             return result
         result = _called(self.kernel, X.copy())
@@ -93,6 +95,11 @@ class Covariance(Persistent):
         value = self._diagonal(X)
         return float(value.max() if isinstance(value, np.ndarray) else value)
 
+    def reach(self, X: FloatArray) -> float:
+        """Return the largest |x| / l, over all lengthscales l: rounding of x / l grows with it."""
+        sizes = (np.abs(X / length_scale).max() for length_scale in self._length_scales)
+        return float(max(sizes, default=0.0))
+
     def _state(self) -> dict[str, Any]:
         return {"kernel": self.kernel}
 
@@ -101,6 +108,14 @@ class Covariance(Persistent):
         self._to, self._diagonal = _compile(self.kernel)
         self._is_compiled = _is_compiled(self.kernel)
         self.dimension = _dimension(self.kernel)
+        self._length_scales = _length_scales(self.kernel)
+
+
+def _length_scales(kernel: Any) -> list[FloatArray]:
+    """Return the lengthscales, each of shape () or (D,), of all parts of a kernel."""
+    if hasattr(kernel, "k1"):
+        return _length_scales(kernel.k1) + _length_scales(kernel.k2)
+    return [_length_scale(kernel)] if hasattr(kernel, "length_scale") else []
 
 
 def _dimension(kernel: Any) -> int | None:
@@ -244,10 +259,10 @@ class _Exponents:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         x = X / self._length_scale
-        if len(x) * len(self._y) >= MANY:
+        if len(x) * len(self._y) >= LEAST_FOR_PRODUCT:
             right, origin, farthest = self._prepared
             left = self._extended(x, origin, one=1, square=0)
-            if left[:, -2].min() + farthest > -NEAR:
+            if left[:, -2].min() + farthest > -MOST_FOR_PRODUCT:
                 return np.asarray(dgemm(1.0, right, left, trans_b=1)).T
         d: FloatArray = cdist(x, self._y, "sqeuclidean")
         d *= -0.5

@@ -16,7 +16,7 @@ def std_of(variance: FloatArray) -> FloatArray:
 
 
 def factor(S: FloatArray, least: float) -> FloatArray:
-    """Return the lower Cholesky factor of S, no eigenvalue of which is below `least`, on paper.
+    """Return the lower Cholesky factor of S, whose eigenvalues are ≥ `least` in exact arithmetic.
 
     Rounding in S = K - VᵀV + σ²I can outweigh σ², as with contexts of size 1e6 in a `DotProduct`.
     What is known of S then takes the place of what was computed.

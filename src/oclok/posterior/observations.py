@@ -1,4 +1,4 @@
-"""Contexts and outcomes learned so far, in arrays that grow with spare room."""
+"""Contexts, outcomes and weights learned so far, in arrays that grow with spare room."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from oclok.errors import FeedbackError
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray, IntArray
 
-#: Comparisons above which a search for rows costs more than it can save.
-_WORTHWHILE = 1_000_000
-
 
 class Rows(Persistent):
-    """An array that grows by rows; room doubles, so that a row is copied twice on average."""
+    """An array that grows by rows; capacity doubles, so appending is amortised O(1) per row."""
 
     def __init__(self) -> None:
         self._buffer: FloatArray = np.empty(0)
@@ -34,8 +32,8 @@ class Rows(Persistent):
             return
         needed = self._size + len(rows)
         if needed > len(self._buffer):
-            room = max(needed, 2 * len(self._buffer), 64)
-            grown = np.empty((room, *rows.shape[1:]))
+            capacity = max(needed, 2 * len(self._buffer), 64)
+            grown = np.empty((capacity, *rows.shape[1:]))
             if self._size:
                 grown[: self._size] = self._buffer[: self._size]
             self._buffer = grown
@@ -43,22 +41,16 @@ class Rows(Persistent):
         self._size = needed
 
     def truncate(self, size: int) -> None:
-        """Forget all rows from `size` on."""
+        """Drop all rows from `size` on."""
         self._size = size
         if size == 0:
             self._buffer = np.empty(0)
 
     def keep_last(self, size: int) -> None:
-        """Forget all but the last `size` rows."""
+        """Drop all but the last `size` rows."""
         if size < self._size:
             self._buffer = self._buffer[self._size - size : self._size].copy()
             self._size = size
-
-    def copy(self) -> Rows:
-        """Return an independent copy."""
-        other = Rows()
-        other.extend(self.array)
-        return other
 
     def _state(self) -> dict[str, Any]:
         return {"rows": self.array}
@@ -68,28 +60,58 @@ class Rows(Persistent):
         self._size = len(self._buffer)
 
 
-def frozen(rows: FloatArray) -> FloatArray:
-    """Return `rows` if they are read-only, as all that come in through `as_contexts`, or a copy.
+class Observations(Persistent):
+    """All that was observed: contexts (N, D), outcomes (N,) and their weights (N,).
 
-    What is kept with frozen contexts is found again by looking whether they are the same object.
+    An outcome of weight w has noise variance σ² / w; by default w = 1.
     """
-    if rows.flags.writeable:
-        rows = rows.copy()
-        rows.flags.writeable = False
-    return rows
 
+    def __init__(self) -> None:
+        self._X, self._y, self._weights = Rows(), Rows(), Rows()
 
-def are_same(known: FloatArray, rows: FloatArray) -> bool:
-    """Return whether `rows` are those that are `known`: mostly they are the same object."""
-    return known is rows or np.array_equal(known, rows)
+    def __len__(self) -> int:
+        return len(self._y)
 
+    @property
+    def contexts(self) -> FloatArray:
+        """Shape (N, D); a view, valid until the next change."""
+        return self._X.array
 
-def find_rows(known: FloatArray, rows: FloatArray) -> IntArray | None:
-    """Return where each of `rows` (K, D) stands in `known` (M, D); None unless all do."""
-    if known.size == 0 or known.shape[1] != rows.shape[1]:
-        return None
-    if known.size * len(rows) > _WORTHWHILE:
-        return None
-    same = (known == rows[:, None]).all(axis=2)
-    positions: IntArray = same.argmax(axis=1)
-    return positions if same[np.arange(len(rows)), positions].all() else None
+    @property
+    def outcomes(self) -> FloatArray:
+        """Shape (N,); a view, valid until the next change."""
+        return self._y.array
+
+    @property
+    def weights(self) -> FloatArray:
+        """Shape (N,); a view, valid until the next change."""
+        return self._weights.array
+
+    def extend(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> None:
+        """Add outcomes y (N,) seen at X (N, D)."""
+        self._X.extend(X)
+        self._y.extend(y)
+        self._weights.extend(np.ones(len(y)) if weights is None else weights)
+
+    def truncate(self, size: int) -> None:
+        """Drop all but the first `size`."""
+        for rows in (self._X, self._y, self._weights):
+            rows.truncate(size)
+
+    def keep_last(self, size: int) -> None:
+        """Drop all but the last `size`."""
+        for rows in (self._X, self._y, self._weights):
+            rows.keep_last(size)
+
+    def find(self, X: FloatArray, y: FloatArray) -> IntArray:
+        """Return distinct positions of outcomes y (K,) seen at X (K, D), the latest of each."""
+        found: list[int] = []
+        for row, outcome in zip(X, y, strict=True):
+            same = (self.outcomes == outcome) & (self.contexts == row).all(axis=1)
+            same[found] = False
+            if not same.any():
+                raise FeedbackError(
+                    f"no outcome {outcome} was learned at the context {row.tolist()}"
+                )
+            found.append(int(np.flatnonzero(same)[-1]))
+        return np.array(found, dtype=np.intp)

@@ -14,8 +14,10 @@ from oclok.posterior.kernels import Covariance
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 
+#: Conditional variances below this fraction of the prior's are rounding error.
+LEAST_PIVOT = 1e-13
 #: Contexts up to which their whole covariance is factored at once, which is quicker.
-DENSE = 300
+FACTORED_AT_ONCE = 300
 
 
 def pivoted_cholesky(
@@ -72,7 +74,7 @@ def pivots_among(
     Returns:
         The pivots, and the lower Cholesky factor of their covariance.
     """
-    if len(X) > DENSE:
+    if len(X) > FACTORED_AT_ONCE:
         pivots, F, _ = pivoted_cholesky(covariance, X, len(X), tolerance)
         return X[pivots], F[:, pivots].T
     with blas_threads(0.0):

@@ -27,17 +27,18 @@ from scipy.linalg.lapack import dpotrf
 from oclok.errors import InputError
 from oclok.posterior.base import Posterior
 from oclok.posterior.linalg import add_to_diagonal, std_of
-from oclok.posterior.pivoted import pivoted_cholesky
+from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky
+from oclok.posterior.prediction import Asked, Prediction
 from oclok.threads import blas_threads
-from oclok.typing import FloatArray
+from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import as_count
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-#: A point is redundant when the others leave it less than this share of the prior variance and
+#: A point is redundant when the others leave it less than this fraction of the prior variance and
 #: of the noise variance, but not less than rounding error of the prior variance.
-REDUNDANT, REDUNDANT_IN_NOISE, ROUNDING = 1e-9, 1e-6, 1e-13
+REDUNDANT, REDUNDANT_IN_NOISE = 1e-9, 1e-6
 
 
 class SparsePosterior(Posterior):
@@ -88,68 +89,79 @@ class SparsePosterior(Posterior):
         """The inducing points in use, shape (rank, D)."""
         return self._U.copy()
 
-    def with_kernel(self, kernel: Kernel, noise_std: float) -> SparsePosterior:
-        """Return a posterior with another kernel and noise that has learned the same."""
-        other = SparsePosterior(kernel, noise_std, self._most, self.choose)
+    def empty(
+        self, kernel: Kernel | None = None, noise_std: float | None = None
+    ) -> SparsePosterior:
+        """Return a posterior that has learned nothing, with the same random state."""
+        other = SparsePosterior(
+            kernel or self.kernel, noise_std or self.noise_std, self._most, self.choose
+        )
         other._rng = copy.deepcopy(self._rng)
-        if len(self):
-            other._update(self._X.array, self._y.array)
         return other
 
-    def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        variance = self._prior.diagonal(X)
+    def predict(self, contexts: Asked) -> Prediction:
+        """Return mean and std of f at `contexts` (M, D)."""
+        X = self.checked(contexts)
+        variance = self.prior.diagonal(X)
         if len(self) == 0:
-            return np.zeros(len(X)), std_of(variance)
+            return Prediction(X, np.zeros(len(X)), std_of(variance))
         phi, whitened = self._features(X)
         variance -= np.einsum("rm,rm->m", phi, phi)
         variance = np.maximum(variance, 0.0)
         variance += self.noise_std**2 * np.einsum("rm,rm->m", whitened, whitened)
-        return self._c @ whitened, std_of(variance)
+        return Prediction(X, self._c @ whitened, std_of(variance))
 
-    def _covariance(self, X: FloatArray) -> FloatArray:
-        covariance = self._prior.of(X)
+    def covariance(self, contexts: Asked) -> FloatArray:
+        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
+        X = self.checked(contexts)
+        covariance = self.prior.of(X)
         if len(self):
             phi, whitened = self._features(X)
             covariance -= phi.T @ phi
             covariance += self.noise_std**2 * (whitened.T @ whitened)
         return covariance
 
-    def _update(self, X: FloatArray, y: FloatArray) -> None:
+    def update(
+        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
+        X = self.checked(contexts)
+        y, w = self.checked_outcomes(outcomes, weights, len(X))
         before, rng_state = len(self), self._rng.bit_generator.state
-        self._X.extend(X)
-        self._y.extend(y)
+        self.observations.extend(X, y, w)
         try:
             self._condition()
         except BaseException:
-            self._X.truncate(before)
-            self._y.truncate(before)
+            self.observations.truncate(before)
             self._rng.bit_generator.state = rng_state
             raise
 
     def _condition(self) -> None:
         """Choose inducing points and condition on all outcomes through them."""
-        X = self._X.array
-        U, R = self._inducing_points(X)
-        with blas_threads(float(len(U)) ** 2 * len(X)):
-            phi = dtrsm(1.0, R, self._prior.between(X, U).T, lower=1, overwrite_b=1)
+        known = self.observations
+        U, R = self._inducing_points(known.contexts)
+        with blas_threads(float(len(U)) ** 2 * len(known)):
+            phi = dtrsm(1.0, R, self.prior.between(known.contexts, U).T, lower=1, overwrite_b=1)
+            phi *= np.sqrt(known.weights)
             gram = phi @ phi.T
             add_to_diagonal(gram, self.noise_std**2)
             B = dpotrf(gram, lower=1, clean=1)[0]
-            c = dtrsm(1.0, B, (phi @ self._y.array)[:, None], lower=1)[:, 0]
+            sums = phi @ (np.sqrt(known.weights) * known.outcomes)
+            c = dtrsm(1.0, B, sums[:, None], lower=1)[:, 0]
         self._U, self._R, self._B, self._c = U, R, B, c
 
     def _inducing_points(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the inducing points U and the Cholesky factor R of their covariance."""
         if self.choose == "random" and self._most < len(X):
             X = X[self._rng.choice(len(X), self._most, replace=False)]
-        prior = float(self._prior.diagonal(X).max())
+        prior = float(self.prior.diagonal(X).max())
         redundant = min(REDUNDANT * prior, REDUNDANT_IN_NOISE * self.noise_std**2)
-        redundant = max(redundant, ROUNDING * prior)
-        pivots, F, _ = pivoted_cholesky(self._prior, X, self._most, redundant)
+        redundant = max(redundant, LEAST_PIVOT * prior)
+        pivots, F, _ = pivoted_cholesky(self.prior, X, self._most, redundant)
         return X[pivots], np.asfortranarray(F[:, pivots].T)
 
     def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return φ(x) and B⁻¹φ(x), each (r, M)."""
         with blas_threads(2.0 * self.rank * self.rank * len(X)):
-            phi = dtrsm(1.0, self._R, self._prior.between(X, self._U).T, lower=1)
+            phi = dtrsm(1.0, self._R, self.prior.between(X, self._U).T, lower=1)
             return phi, dtrsm(1.0, self._B, phi, lower=1)

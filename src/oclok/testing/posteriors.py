@@ -207,10 +207,10 @@ def _check_std_shrinks(
     posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray, tolerance: float
 ) -> None:
     scale = float(np.sqrt(_prior_variance(posterior, x).max()))
-    before = posterior.predict(x)[1]
+    before = posterior.predict(x).std
     for row, outcome in zip(X[:20], y[:20], strict=True):
         posterior.update(row[None], [outcome])
-        after = posterior.predict(x)[1]
+        after = posterior.predict(x).std
         grown = float((after - before).max())
         check(grown <= tolerance * scale, f"a std grew by {grown:.3g} with one more outcome")
         before = after

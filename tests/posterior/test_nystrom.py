@@ -1,4 +1,4 @@
-"""The feature model against plain dense linear algebra."""
+"""The Nyström model against plain dense linear algebra."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
 from oclok import persistence
-from oclok.posterior import features
-from oclok.posterior.features import BATCH, FeatureModel
+from oclok.posterior import Prediction, nystrom
+from oclok.posterior.bounds import norm_bound
 from oclok.posterior.kernels import Covariance
+from oclok.posterior.nystrom import LEARNED_AT_ONCE, Features, NystromModel
+from oclok.posterior.selection import covering_model
 
 KERNELS = [RBF(0.6), Matern(0.8, nu=2.5), DotProduct(0.5) + 0.3 * RBF(0.4)]
 
 
-def model_of(kernel: Any, U: np.ndarray, noise_std: float = 0.2) -> FeatureModel:
-    return FeatureModel(Covariance(kernel), noise_std, U, np.linalg.cholesky(kernel(U)))
+def model_of(kernel: Any, U: np.ndarray, noise_std: float = 0.2) -> NystromModel:
+    return NystromModel(Covariance(kernel), noise_std, U, np.linalg.cholesky(kernel(U)))
+
+
+def features(model: NystromModel, X: np.ndarray) -> Features:
+    return model.worked(Prediction.of(X))
 
 
 def dense(
@@ -44,15 +50,15 @@ def test_moments_are_those_of_the_dense_formulas(kernel: Any, N: int, rank: int,
     model = model_of(kernel, U)
     split = int(rng.integers(0, N + 1))
     for part in (slice(0, split), slice(split, N)):
-        model.absorb(X[part], y[part], weights[part])
+        model.learn_all(X[part], y[part], weights[part])
 
-    phi, residual = model.features(x)
-    whitened = model.whiten(phi)
+    prediction = model.predict(x)
     mean, variance, gain = dense(kernel, U, X, y, 0.04 / weights, x)
-    np.testing.assert_allclose(model.mean(phi), mean, rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(residual + (whitened**2).sum(axis=0), variance, atol=1e-7)
+    np.testing.assert_allclose(prediction.mean, mean, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(prediction.std**2, variance, atol=1e-7)
     assert model.information_gain == pytest.approx(gain, rel=1e-7, abs=1e-7)
-    E = kernel(X) - model.features(X)[0].T @ model.features(X)[0]
+    Phi = features(model, X).phi
+    E = kernel(X) - Phi.T @ Phi
     assert model.trace == pytest.approx(weights @ np.diag(E), abs=1e-7)
 
 
@@ -62,12 +68,12 @@ def test_the_weight_norm_bounds_the_weights(kernel: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     U, X, y = rng.random((7, 2)), rng.random((30, 2)), rng.standard_normal(30)
     model = model_of(kernel, U)
-    model.absorb(X, y, np.ones(30))
-    phi, _ = model.features(X)
+    model.learn_all(X, y, np.ones(30))
+    phi = features(model, X).phi
     A = phi.T @ phi + 0.04 * np.eye(30)
     a = np.linalg.solve(A, y)
     assert a @ A @ a == pytest.approx(model.surprise)
-    assert np.linalg.norm(a) <= model.weight_norm * (1 + 1e-12)
+    assert np.linalg.norm(a) <= norm_bound(model.surprise, model.noise_std) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("count", [200, 400])
@@ -75,53 +81,55 @@ def test_growing_leaves_nothing_above_the_tolerance(count: int) -> None:
     rng = np.random.default_rng(0)
     kernel, candidates = RBF(0.5), rng.random((count, 2))
     model = model_of(kernel, rng.random((5, 2)))
-    grown = model.grown(candidates, 1e-6)
+    grown = covering_model(model, [candidates], 1e-6, 400)
+    assert grown is not None
     np.testing.assert_allclose(grown.R @ grown.R.T, kernel(grown.U), atol=1e-12)
     np.testing.assert_array_equal(np.triu(grown.R, 1), 0)
     for rows in (model.U, candidates):
-        assert grown.features(rows)[1].max() <= 1e-6
+        assert features(grown, rows).largest <= 1e-6
     assert grown.information_gain == 0
 
 
 def test_growing_by_what_is_known_adds_nothing() -> None:
     model = model_of(RBF(0.5), np.random.default_rng(0).random((5, 2)))
-    grown = model.grown(model.U, 1e-10)
+    grown = covering_model(model, [model.U], 1e-10, 400)
+    assert grown is not None
     assert sorted(grown.U.tolist()) == sorted(model.U.tolist())
 
 
 def test_batches_do_not_matter() -> None:
     rng = np.random.default_rng(1)
-    X, y = rng.random((BATCH + 500, 2)), rng.standard_normal(BATCH + 500)
+    X, y = rng.random((LEARNED_AT_ONCE + 500, 2)), rng.standard_normal(LEARNED_AT_ONCE + 500)
     whole, parts = (model_of(RBF(0.6), X[:8]) for _ in range(2))
-    whole.absorb(X, y, np.ones(len(y)))
+    whole.learn_all(X, y, np.ones(len(y)))
     for start in range(0, len(X), 37):
         part = slice(start, start + 37)
-        parts.absorb(X[part], y[part], np.ones(len(y[part])))
-    for name in ("trace", "information_gain", "weight_norm"):
+        parts.learn_all(X[part], y[part], np.ones(len(y[part])))
+    for name in ("trace", "information_gain", "surprise"):
         assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-10)
-    phi, _ = whole.features(rng.random((20, 2)))
-    np.testing.assert_allclose(parts.mean(phi), whole.mean(phi), atol=1e-10)
+    x = rng.random((20, 2))
+    np.testing.assert_allclose(parts.predict(x).mean, whole.predict(x).mean, atol=1e-10)
 
 
 def test_a_model_that_was_saved_is_the_same_to_the_bit() -> None:
     rng = np.random.default_rng(2)
     model = model_of(RBF(0.6), rng.random((8, 2)))
-    model.absorb(rng.random((50, 2)), rng.standard_normal(50), np.ones(50))
+    model.learn_all(rng.random((50, 2)), rng.standard_normal(50), np.ones(50))
     other = persistence.loads(persistence.dumps(model))
     X, y = rng.random((9, 2)), rng.standard_normal(9)
     for each in (model, other):
-        each.absorb(X, y, np.ones(9))
+        each.learn_all(X, y, np.ones(9))
     np.testing.assert_array_equal(other.S, model.S)
     np.testing.assert_array_equal(other.m, model.m)
     assert other.trace == model.trace
 
 
-def assert_alike(one: FeatureModel, other: FeatureModel, x: np.ndarray) -> None:
+def assert_alike(one: NystromModel, other: NystromModel, x: np.ndarray) -> None:
     """Both know the same, to all digits that matter."""
-    phi, _ = other.features(x)
-    np.testing.assert_allclose(one.mean(phi), other.mean(phi), rtol=0, atol=1e-9)
-    stds = (np.linalg.norm(model.whiten(phi), axis=0) for model in (one, other))
-    np.testing.assert_allclose(*stds, rtol=1e-7)
+    a, b = one.predict(x), other.predict(x)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=0, atol=1e-9)
+    norms = (np.linalg.norm(features(model, x).whitened, axis=0) for model in (one, other))
+    np.testing.assert_allclose(*norms, rtol=1e-7)
     assert one.information_gain == pytest.approx(other.information_gain, rel=1e-9)
     assert one.surprise == pytest.approx(other.surprise, rel=1e-9)
 
@@ -135,11 +143,10 @@ def test_few_outcomes_and_little_noise_lose_no_digits(
     U, X, x = rng.random((12, 2)), rng.random((20, 2)), rng.random((9, 2))
     y, weights = rng.standard_normal(20), 10 ** rng.uniform(-spread, spread, 20)
     few, many = (model_of(RBF(0.3), U, noise_std) for _ in range(2))
-    phi, residual = few.features(X)
-    few.absorb_features(phi, few.whiten(phi), residual, y, weights)
-    monkeypatch.setattr(features, "FEW", 0)
-    monkeypatch.setattr(features, "LARGEST_TRACE", -1.0)
-    many.absorb(X, y, weights)
+    few.learn(Prediction.of(X), y, weights)
+    monkeypatch.setattr(nystrom, "FEW", 0)
+    monkeypatch.setattr(nystrom, "LARGEST_TRACE", -1.0)
+    many.learn_all(X, y, weights)
     assert_alike(few, many, x)
 
 
@@ -152,10 +159,10 @@ def test_many_outcomes_are_learned_alike_by_cholesky_and_by_qr(
     U, X, x = rng.random((12, 2)), rng.random((300, 2)), rng.random((9, 2))
     y, weights = np.sin(3 * X).sum(axis=1), 10 ** rng.uniform(-spread, spread, 300)
     models = [model_of(RBF(0.3), U, noise_std) for _ in range(2)]
-    for model, largest in zip(models, (features.LARGEST_TRACE, -1.0), strict=True):
-        monkeypatch.setattr(features, "LARGEST_TRACE", largest)
+    for model, largest in zip(models, (nystrom.LARGEST_TRACE, -1.0), strict=True):
+        monkeypatch.setattr(nystrom, "LARGEST_TRACE", largest)
         for part in (slice(0, 200), slice(200, 300)):
-            model.absorb(X[part], y[part], weights[part])
+            model.learn_all(X[part], y[part], weights[part])
     assert_alike(*models, x)
 
 
@@ -164,11 +171,12 @@ def test_where_nothing_surprises_outcomes_count_all_the_same() -> None:
     U, X, x = rng.random((12, 2)), rng.random((200, 2)), rng.random((9, 2))
     model = model_of(RBF(0.3), U)
     for part in (X[:100], X[100:]):
-        model.absorb(part, np.zeros(100), np.ones(100))
-    Phi, phi = model.features(X)[0], model.features(x)[0]
+        model.learn_all(part, np.zeros(100), np.ones(100))
+    Phi, phi = features(model, X).phi, features(model, x).phi
     covariance = np.linalg.inv(np.eye(12) + Phi @ Phi.T / model.noise_std**2)
     np.testing.assert_allclose(
-        (model.whiten(phi) ** 2).sum(axis=0), np.einsum("rm,rs,sm->m", phi, covariance, phi)
+        (features(model, x).whitened ** 2).sum(axis=0),
+        np.einsum("rm,rs,sm->m", phi, covariance, phi),
     )
     assert model.surprise == 0
 
@@ -178,9 +186,9 @@ def test_only_little_noise_calls_for_qr(
     noise_std: float, by_qr: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
-    qr = features._by_qr
-    monkeypatch.setattr(features, "_by_qr", lambda B, e: calls.append(1) or qr(B, e))
+    qr = nystrom._by_qr
+    monkeypatch.setattr(nystrom, "_by_qr", lambda B, e: calls.append(1) or qr(B, e))
     rng = np.random.default_rng(6)
     model = model_of(RBF(0.3), rng.random((12, 2)), noise_std)
-    model.absorb(rng.random((200, 2)), rng.random(200), np.ones(200))
+    model.learn_all(rng.random((200, 2)), rng.random(200), np.ones(200))
     assert bool(calls) == by_qr

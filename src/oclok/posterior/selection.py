@@ -1,0 +1,102 @@
+"""Which contexts make a dictionary: pivoted Cholesky over what was seen so far.
+
+A dictionary covers a context if what it leaves of its prior variance, ρ, is at most the
+tolerance. The first one is pivoted out of all contexts seen so far; when it has to grow, it is
+pivoted anew, together with those that it does not cover. All models returned here have learned
+nothing yet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.nystrom import NystromModel
+from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky, pivots_among
+from oclok.posterior.prediction import Prediction
+from oclok.typing import FloatArray
+
+#: Pivots are taken until this fraction of the tolerance, so that few contexts exceed it later,
+#: and until that fraction when a dictionary grows, so that it loses little of what it has.
+MARGIN, MARGIN_OF_GROWTH = 0.1, 0.01
+#: Above this fraction of N, exact is cheaper: a round costs 2r²M against N²M.
+LARGEST_FRACTION = 0.8
+#: Contexts that are remembered as candidates for a dictionary.
+REMEMBERED = 2_048
+
+
+def first_model(
+    prior: Covariance,
+    noise_std: float,
+    observed: list[FloatArray | None],
+    remembered: FloatArray | None,
+    tolerance: float,
+) -> NystromModel | None:
+    """Return a model whose dictionary covers all contexts `observed`; None if it is too large.
+
+    Contexts that are only `remembered` are candidates for it as well.
+    """
+    largest = most_pivots(sum(0 if rows is None else len(rows) for rows in observed))
+    candidates = sample([*observed, remembered])
+    if MARGIN * tolerance < LEAST_PIVOT * prior.largest(candidates):
+        return None
+    pivots, F, left = pivoted_cholesky(prior, candidates, largest, MARGIN * tolerance, give_up=True)
+    if left > MARGIN * tolerance or not 0 < len(pivots) < LARGEST_FRACTION * len(candidates):
+        return None
+    model = NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T)
+    return covering_model(model, observed, tolerance, largest)
+
+
+def covering_model(
+    model: NystromModel, parts: list[FloatArray | None], tolerance: float, largest: int
+) -> NystromModel | None:
+    """Return a model whose dictionary is that of `model`, grown until it covers `parts`.
+
+    None if that takes more than `largest` contexts.
+    """
+    model = NystromModel(model.covariance, model.noise_std, model.U, model.R)
+    for rows in parts:
+        for start in range(0, 0 if rows is None else len(rows), REMEMBERED):
+            part = np.asarray(rows)[start : start + REMEMBERED]
+            residual = model.worked(Prediction.of(part)).residual
+            if (residual > tolerance).any():
+                model = _grown(model, part[residual > tolerance], MARGIN_OF_GROWTH * tolerance)
+                if model.rank > largest:
+                    return None
+    return model
+
+
+def finer_model(
+    model: NystromModel, parts: list[FloatArray | None], tolerance: float
+) -> NystromModel:
+    """Return a model whose dictionary is that of `model`, grown by half of `parts` as needed."""
+    return _grown(model, sample(parts)[::2], MARGIN * tolerance)
+
+
+def _grown(model: NystromModel, candidates: FloatArray, tolerance: float) -> NystromModel:
+    """Return a model whose dictionary leaves no ρ of U and `candidates` above `tolerance`.
+
+    Adding pivots behind those there are would be quicker, but these end with the ones of least
+    variance: features of far contexts amplify their rounding errors.
+    """
+    prior = model.covariance
+    largest = max(model.largest_prior, prior.largest(candidates))
+    rows = np.vstack([model.U, candidates])
+    U, R = pivots_among(prior, rows, max(tolerance, LEAST_PIVOT * largest))
+    return NystromModel(prior, model.noise_std, U, R)
+
+
+def most_pivots(count: int) -> int:
+    """Return the size of the largest dictionary that is cheaper than exact with N = `count`."""
+    return int(LARGEST_FRACTION * count)
+
+
+def latest(rows: FloatArray | None, new: FloatArray) -> FloatArray:
+    """Return `rows` and `new`, the last REMEMBERED of them."""
+    return (new if rows is None else np.vstack([rows, new]))[-REMEMBERED:].copy()
+
+
+def sample(parts: list[FloatArray | None]) -> FloatArray:
+    """Return REMEMBERED rows, evenly spaced, of all `parts`."""
+    rows = np.vstack([part for part in parts if part is not None and len(part)])
+    return rows[:: -(-len(rows) // REMEMBERED)]
