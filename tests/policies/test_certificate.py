@@ -23,7 +23,9 @@ POINTS, ROUNDS, ARMS, K = 400, 40, 20, 3
 class Steep(TopK):
     """An oracle that states a Lipschitz constant of 1.5."""
 
-    lipschitz = 1.5
+    def __init__(self, k: int) -> None:
+        super().__init__(k)
+        self.lipschitz = 1.5
 
 
 def world() -> tuple[np.ndarray, np.ndarray]:
@@ -198,11 +200,8 @@ def test_a_round_without_a_super_arm_counts_as_a_round() -> None:
 
 
 def test_the_bounds_take_the_lipschitz_constants_of_the_rounds_oracles() -> None:
-    class Unknown(TopK):
-        lipschitz = None
-
     policies = [OClokUCB(KERNEL, NOISE_STD) for _ in range(3)]
-    oracles = [[TopK(2), TopK(2)], [Steep(2), Steep(2)], [TopK(2), Unknown(2)]]
+    oracles = [[TopK(2), TopK(2)], [Steep(2), Steep(2)], [TopK(2), TopK(2, reward=np.sqrt)]]
     for policy, of_rounds in zip(policies, oracles, strict=True):
         for oracle in of_rounds:
             policy.update(policy.select(np.eye(3), oracle), [0.1, 0.2])

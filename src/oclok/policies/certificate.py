@@ -32,8 +32,8 @@ from oclok.typing import FloatArray
 SETTLED_AT_ONCE = 64
 
 
-#: Whether something assumed is known to hold, is contradicted, or cannot be told.
-Verdict = Literal["holds", "contradicted", "unchecked"]
+#: Whether something assumed is known to hold, passes a test, fails it, or cannot be told.
+Verdict = Literal["holds", "not contradicted", "contradicted", "unchecked"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,9 @@ class Assumption:
     Attributes:
         name: "prior", "kernel", "arrival" or "oracle".
         statement: what is assumed.
-        verdict: "holds" if it is known to, "contradicted" if the data or the settings speak
-            against it, "unchecked" if nothing here can tell.
+        verdict: "holds" if it is known to; "contradicted" if the data or the settings speak
+            against it, "not contradicted" if they could and do not; "unchecked" if nothing here
+            can tell.
         reason: why.
     """
 

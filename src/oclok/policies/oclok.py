@@ -94,7 +94,7 @@ class OClokUCB(UCBPolicy):
 
     def _assumptions(self) -> tuple[Assumption, ...]:
         calibration = self.calibration()
-        prior: Verdict = "holds" if calibration.count else "unchecked"
+        prior: Verdict = "not contradicted" if calibration.count else "unchecked"
         if calibration.verdict == "overconfident":
             prior = "contradicted"
         refits = sum(fit.improved for fit in self.refits)
