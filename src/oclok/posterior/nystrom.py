@@ -25,7 +25,8 @@ which it ceases to be once something is known. None forms SSᵀ or its inverse.
 
 Rounding: φ(x)ᵀφ(x') is off by at most ε(κ + |w|₁κ_U)(κ' + |w'|₁κ_U), where w = R⁻ᵀφ(x) are the
 weights of f(U) in the interpolation of f(x), κ = √k(x, x), κ_U the largest κ in U and ε the
-relative rounding of K. |w|₁ takes a triangular solve; √r ‖R⁻¹‖ |φ| bounds it for nothing.
+relative rounding of K. |w|₁ takes a product with R⁻ᵀ; Σ|φ_i|c_i, with c the row sums of |R⁻¹|,
+bounds it for the price of one with a vector.
 """
 
 from __future__ import annotations
@@ -113,9 +114,8 @@ class NystromModel(Persistent):
     def _prepare(self) -> None:
         """Compute what follows from the dictionary alone."""
         self._k_U = self.covariance.to(self.U)
-        inverse, failed = dtrtri(self.R, lower=1)
-        norm = math.inf if failed else math.sqrt(float(np.einsum("ij,ij->", inverse, inverse)))
-        self._largest_weight = math.sqrt(len(self.U)) * norm
+        self._inverse = dtrtri(self.R, lower=1)[0]
+        self._row_sums = np.abs(self._inverse).sum(axis=1)
         self._rounding = kernel_rounding(len(self.U), self.covariance.reach(self.U))
         self._version = object()
 
@@ -154,8 +154,7 @@ class NystromModel(Persistent):
             whitened: FloatArray = dgemm(1.0, self.S, features.phi, trans_a=1)
         variance = np.einsum("rm,rm->m", whitened, whitened)
         variance += features.residual
-        rounding = self._omega(squares + features.residual, self._largest_weight * np.sqrt(squares))
-        work = Features(features.phi, whitened, features.residual, rounding)
+        work = Features(features.phi, whitened, features.residual, self._loose(features, squares))
         return self._bounded(X, mean, np.sqrt(variance), work)
 
     def asked(self, prediction: Prediction) -> Prediction:
@@ -183,7 +182,7 @@ class NystromModel(Persistent):
         whitened = features.phi  # S = I before all outcomes
         if self.information_gain:
             whitened = dgemm(1.0, self.S, features.phi, trans_a=1)
-        rounding = self._omega(squares + features.residual, self._largest_weight * np.sqrt(squares))
+        rounding = self._loose(features, squares)
         return Features(features.phi, whitened, features.residual, rounding)
 
     def covariance_of(self, prediction: Prediction, tolerance: float) -> FloatArray:
@@ -302,8 +301,13 @@ class NystromModel(Persistent):
         reach *= self._rounding
         return reach
 
+    def _loose(self, f: Features, squares: FloatArray) -> FloatArray:
+        """Return ω by the cheap bound of |w|₁."""
+        weight: FloatArray = dgemv(1.0, np.abs(f.phi), self._row_sums, trans=1)
+        return self._omega(squares + f.residual, weight)
+
     def _tight(self, f: Features) -> Features:
-        w = dtrsm(1.0, self.R, f.phi, lower=1, trans_a=1)
+        w = dgemm(1.0, self._inverse, f.phi, trans_a=1)
         prior = np.einsum("rm,rm->m", f.phi, f.phi) + f.residual
         rounding = np.minimum(self._omega(prior, np.abs(w).sum(axis=0)), f.rounding)
         return Features(f.phi, f.whitened, f.residual, rounding, is_tight=True)
@@ -357,7 +361,7 @@ class NystromModel(Persistent):
 
 
 #: Attributes that `_prepare` computes.
-_DERIVED = ("_k_U", "_largest_weight", "_rounding", "_version")
+_DERIVED = ("_k_U", "_inverse", "_row_sums", "_rounding", "_version")
 
 
 def _by_cholesky(B: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:

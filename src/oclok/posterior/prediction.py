@@ -71,14 +71,14 @@ class Prediction:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
         contexts = self.contexts[positions]
         contexts.flags.writeable = False
-        return replace(
-            self,
-            contexts=contexts,
-            mean=self.mean[positions],
-            std=self.std[positions],
-            mean_error=self.mean_error[positions],
-            std_error=self.std_error[positions],
-            work=None if self.work is None else self.work.at(positions),
+        return type(self)(
+            contexts,
+            self.mean[positions],
+            self.std[positions],
+            self.mean_error[positions],
+            self.std_error[positions],
+            self.state,
+            None if self.work is None else self.work.at(positions),
         )
 
     @classmethod
