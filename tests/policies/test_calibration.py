@@ -195,7 +195,9 @@ def test_the_verdict_agrees_with_the_interval_of_the_spread(scale: float, verdic
 
 def test_the_interval_of_the_spread_covers_1_for_99_of_100_calibrated_models() -> None:
     rng = np.random.default_rng(0)
-    intervals = [calibrate(rng.standard_normal(30), np.zeros(30)).spread_interval for _ in range(2_000)]
+    intervals = [
+        calibrate(rng.standard_normal(30), np.zeros(30)).spread_interval for _ in range(2_000)
+    ]
     covered = np.mean([low <= 1 <= high for low, high in intervals])
     assert covered == pytest.approx(0.99, abs=0.008)
 

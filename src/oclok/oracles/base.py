@@ -49,6 +49,14 @@ class Oracle(Persistent, ABC):
     def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
         """Return u, the expected reward of `super_arm` when the base arms have `means` (M,)."""
 
+    def values(self, means: FloatArray, super_arm: IntArray) -> FloatArray:
+        """Return u of `super_arm` for each row of `means` (S, M), shape (S,)."""
+        return np.array([self.value(row, super_arm) for row in means])
+
+    def best_values(self, means: FloatArray) -> FloatArray:
+        """Return u of what is chosen for each row of `means` (S, M), shape (S,)."""
+        return np.array([self.value(row, self(row)) for row in means])
+
     @abstractmethod
     def is_feasible(self, super_arm: ArrayLike) -> bool:
         """Return whether `super_arm` may be played."""
@@ -92,6 +100,11 @@ class SumOracle(Oracle):
         """Return the sum of `means` over `super_arm`."""
         known = as_vector(means, "means", self.size)
         return float(known[as_positions(super_arm, "super_arm", known.size)].sum())
+
+    def values(self, means: FloatArray, super_arm: IntArray) -> FloatArray:
+        """Return the sums of `means` (S, M) over `super_arm`, shape (S,)."""
+        result: FloatArray = means[:, super_arm].sum(axis=1)
+        return result
 
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
         """Return whether `super_arm` is provably chosen for any index within `error` of this.

@@ -13,13 +13,14 @@ from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
 from oclok.policies.calibration import Calibration, calibrate
+from oclok.policies.regret import KeptRounds, Regret, estimate
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.observations import Rows
 from oclok.posterior.prediction import Prediction
 from oclok.typing import ArrayLike, BoolArray, FloatArray
-from oclok.validation import as_contexts, as_count
+from oclok.validation import as_contexts, as_count, as_probability
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -77,6 +78,7 @@ class GPPolicy(Policy):
         self._dimension = self.posterior.dimension
         self._innovations = Rows()
         self._refitted_at = 0
+        self._kept = KeptRounds()
         self._latest: tuple[int, Prediction] | None = None
 
     def calibration(self, levels: tuple[float, ...] = (0.5, 0.8, 0.95)) -> Calibration:
@@ -87,6 +89,18 @@ class GPPolicy(Policy):
         """
         z, due_to_f = self._innovations.array.reshape(-1, 2).T
         return calibrate(z, due_to_f, levels)
+
+    def regret(self, level: float = 0.95) -> Regret:
+        """Return how much was left on the table so far, as the posterior sees it.
+
+        A belief under the prior, not a proof: for that see `certificate`.
+
+        Args:
+            level: probability, under the posterior, of the interval.
+        """
+        return estimate(
+            self._kept, self.posterior, self.calibration(), as_probability(level, "level")
+        )
 
     @property
     def residuals(self) -> FloatArray:
@@ -119,6 +133,7 @@ class GPPolicy(Policy):
     def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
         if belief.prediction is not None:
             self.posterior.offer(belief.prediction)
+            self._kept.add(belief.prediction.contexts, decision.super_arm, oracle)
             self._latest = decision.round, belief.prediction.at(decision.super_arm)
 
     def _prediction_of(self, decision: Decision) -> Prediction:

@@ -97,6 +97,18 @@ class Posterior(Persistent, ABC):
         result: FloatArray = mean[first[of]] + sample[of]
         return result
 
+    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` samples of f at `contexts` (M, D), of which there may be thousands.
+
+        Returns:
+            Shape (count, M). Through the features of some hundred of the contexts; what these
+            do not represent is drawn independently for each context.
+        """
+        from oclok.posterior.paths import model_for, sample_weights  # which need this module
+
+        X = self.checked(contexts)
+        return sample_weights(model_for(self, X), X, count, rng)
+
     def innovations(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
 

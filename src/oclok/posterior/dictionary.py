@@ -23,6 +23,7 @@ import numpy as np
 from oclok.posterior.base import Posterior
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.nystrom import FEW, NystromModel
+from oclok.posterior.paths import sample_weights
 from oclok.posterior.prediction import Asked, Prediction
 from oclok.posterior.selection import (
     REMEMBERED,
@@ -135,6 +136,12 @@ class DictionaryPosterior(Posterior):
         if self._model.worked(asked).largest > self.tolerance:
             return super().sample(asked, rng)
         return self._model.sample(asked, rng)
+
+    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` samples of f at `contexts` (M, D), shape (count, M)."""
+        if isinstance(self._model, ExactPosterior):
+            return super().sample_paths(contexts, count, rng)
+        return sample_weights(self._model, self.checked(contexts), count, rng)
 
     def refine(self, prediction: Prediction) -> Prediction:
         """Return a prediction with tighter bounds; `prediction` itself if there is none.

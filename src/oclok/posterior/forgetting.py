@@ -128,6 +128,10 @@ class ForgettingPosterior(Posterior):
         """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
         return self._inner.sample(contexts, rng)
 
+    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` samples of f at `contexts` (M, D), shape (count, M)."""
+        return self._inner.sample_paths(contexts, count, rng)
+
     def covariance(self, contexts: Asked) -> FloatArray:
         """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
         return self._inner.covariance(contexts)

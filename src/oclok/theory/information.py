@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: Choices between two updates of all variances: 32, 64 and 128 all took 3 to 4.5 s (one core)
 #: for 25,000 base arms and 1,250 choices, 256 up to 5.7 s; one by one is limited by memory speed.
 CHOICES_PER_FOLD = 64
+#: Largest rounding of K, relative to σ², for which the logarithm is right to about as many nats.
+LARGEST_ROUNDING = 1e-3
 
 
 def information_gain(kernel: Kernel, contexts: ArrayLike, noise_std: float) -> float:
@@ -47,14 +49,13 @@ def information_gain(kernel: Kernel, contexts: ArrayLike, noise_std: float) -> f
     """
     check_kernel(kernel)
     noise_variance = as_noise_std(noise_std) ** 2
-    K = kernel(as_contexts(contexts))
+    X = as_contexts(contexts)
+    _check_noise(kernel, X, len(X), noise_variance)
+    K = kernel(X)
     try:
         L = cholesky(np.eye(len(K)) + K / noise_variance, lower=True, check_finite=False)
     except LinAlgError:
-        raise NumericalError(
-            f"I + K / noise_std² is not positive definite in double precision for {len(K)} "
-            f"contexts and noise_std={noise_std:g}; give a larger noise_std"
-        ) from None
+        raise _too_small(len(K), noise_variance) from None
     return float(np.sum(np.log(np.diag(L))))
 
 
@@ -102,6 +103,7 @@ def max_information_gain(
     check_kernel(kernel)
     pairs = _Pairs(_as_rounds(rounds), as_count(k, "k"))
     noise_variance = as_noise_std(noise_std) ** 2
+    _check_noise(kernel, pairs.contexts, pairs.rank, noise_variance)
     variances = Variances(kernel, pairs.contexts, noise_variance, pairs.rank)
     chosen: list[int] = []
     upper = math.inf
@@ -194,3 +196,17 @@ def _as_rounds(rounds: Sequence[ArrayLike]) -> list[FloatArray]:
     if not arrays:
         raise InputError("rounds must hold the contexts of at least one round; got none")
     return arrays
+
+
+def _check_noise(kernel: Kernel, X: FloatArray, count: int, noise_variance: float) -> None:
+    """Raise a `NumericalError` if the rounding of K, N·eps·k(x, x), counts beside σ²."""
+    largest = float(np.max(kernel.diag(X)))
+    if float(np.finfo(np.float64).eps) * count * largest > LARGEST_ROUNDING * noise_variance:
+        raise _too_small(count, noise_variance)
+
+
+def _too_small(count: int, noise_variance: float) -> NumericalError:
+    return NumericalError(
+        f"noise_std={math.sqrt(noise_variance):g} is too small for double precision: K + σ²I of "
+        f"{count} contexts cannot be told from K; give a larger noise_std"
+    )
