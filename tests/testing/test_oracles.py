@@ -12,6 +12,7 @@ from oclok.testing.oracles import check_oracle
 class AtMostTwo(SumOracle):
     """A right oracle; the classes below each get one thing wrong."""
 
+    alpha = 1.0
     size = 5
 
     def is_feasible(self, super_arm):
