@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from oracle_instances import SUMS, answer, exact_sum, nearly_integers, subsets
 from scipy.sparse import coo_array, csc_matrix
 
 from oclok.errors import InfeasibleError, InputError, OracleError
@@ -168,3 +170,31 @@ def test_a_loaded_program_answers_alike():
 def test_programs_pass_the_suite():
     check_oracle(Program([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0]], [2, 0], [4, 1]))
     check_oracle(Program([[2.0, 2.0, 4.0]], 3, 3), instances=5)
+
+
+def test_nearly_integer_programs_equal_exact_enumeration(adversarial_draws):
+    rng = np.random.default_rng(0)
+    optimal = infeasible = 0
+    for _ in range(adversarial_draws):
+        arms = int(rng.integers(3, 9))
+        oracle = SUMS["Program"](rng, arms)
+        index = nearly_integers(rng, -3, 6, arms)
+        index = rng.standard_normal(arms) if rng.random() < 0.5 else index
+        A, rows = oracle.A.toarray(), range(oracle.A.shape[0])
+        A = [[Fraction(a) for a in row] for row in A]
+        best = None
+        for s in subsets(arms):
+            sums = [sum((row[m] for m in s), Fraction(0)) for row in A]
+            feasible = all(oracle.lower[r] <= sums[r] <= oracle.upper[r] for r in rows)
+            assert oracle.is_feasible(s) == feasible
+            if feasible and (best is None or exact_sum(index, s) > best):
+                best = exact_sum(index, s)
+        super_arm = answer(oracle, index)
+        assert (super_arm is None) == (best is None)
+        if super_arm is not None:
+            optimal += 1
+            assert oracle.is_feasible(super_arm)
+            assert float(best - exact_sum(index, super_arm)) <= 1e-10 * np.abs(index).max()
+        else:
+            infeasible += 1
+    assert optimal > infeasible > 0

@@ -36,11 +36,9 @@ def call_text(name: str, arguments: dict[str, Any]) -> str:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    return (
-        type(value) is type(default)
-        and isinstance(value, str | int | float | None)
-        and (value == default)
-    )
+    if not isinstance(value, str | int | float | None):
+        return False
+    return isinstance(value, bool) == isinstance(default, bool) and bool(value == default)
 
 
 def _text(value: Any) -> str:

@@ -42,20 +42,21 @@ def cover_cut(a: FloatArray, b: float, x: BoolArray) -> CoverCut:
     """Return an inequality that x misses and every 0-1 point with a x ≤ b meets.
 
     The cover is made small by leaving out light base arms, then extended by others, heavy ones
-    first, for as long as the |C| lightest of all exceed c.
+    first, for as long as the |C| lightest of all exceed c. The cover is empty, and the inequality
+    0 ≤ -1, if no x at all meets the constraint.
     """
     w, c = _as_integers(np.abs(a), b, a < 0)
     y = np.where(a < 0, ~x, x) & (a != 0)
     cover = sorted(np.flatnonzero(y).tolist(), key=w.__getitem__)
     total = sum(w[m] for m in cover)
-    while total - w[cover[0]] > c:
+    while cover and total - w[cover[0]] > c:
         total -= w[cover.pop(0)]
     extended, lightest = list(cover), [w[m] for m in cover]
     others = set(np.flatnonzero(a).tolist()).difference(cover)
     for m in sorted(others, key=w.__getitem__, reverse=True):
-        if w[m] >= lightest[-1]:
+        if cover and w[m] >= lightest[-1]:
             extended.append(m)
-        elif total - lightest[-1] + w[m] > c:
+        elif cover and total - lightest[-1] + w[m] > c:
             total += w[m] - lightest.pop()
             insort(lightest, w[m])
             extended.append(m)

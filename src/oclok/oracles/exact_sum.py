@@ -37,8 +37,8 @@ class ExactSumOracle(ParametricOracle, SumOracle):
         """
         self._check_resolved()
         error = np.where(self._is_free(index.size), error, 0.0)  # the others are not a choice
-        size = np.abs(index) + error
         with np.errstate(over="ignore", invalid="ignore"):
+            size = np.abs(index) + error
             margin = ERROR_OF_LARGEST_INDEX * size.max(initial=0.0)
             margin += ERROR_OF_INDEX_SUM * size.sum()
             corner = index + (error + margin)

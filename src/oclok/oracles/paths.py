@@ -74,6 +74,16 @@ class Path(ExactSumOracle):
             visited.add(node)
         return node == self._target
 
+    def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
+        """Return whether `super_arm` is provably chosen for any index within `error` of this.
+
+        On a graph with cycles, none of those may be one that the solver refuses.
+        """
+        self._check_resolved()
+        if self._has_cycles and not (index + error <= 0)[self._useful].all():
+            return False
+        return super().is_stable(index, super_arm, error)
+
     def _solve(self, index: FloatArray) -> IntArray:
         if self._source == self._target:
             return np.empty(0, dtype=np.intp)

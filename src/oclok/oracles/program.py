@@ -61,7 +61,7 @@ class Program(ExactSumOracle):
     """
 
     def __init__(self, A: Any, lower: ArrayLike | None, upper: ArrayLike | None) -> None:
-        self.A: Any = list(A) if _names_columns(A) else _as_matrix(A)
+        self.A: Any = _as_rows(A) if _names_columns(A) else _as_matrix(A)
         rows = len(self.A) if isinstance(self.A, list) else self.A.shape[0]
         self.lower = _as_bounds(lower, "lower", -np.inf)
         self.upper = _as_bounds(upper, "upper", np.inf)
@@ -191,8 +191,16 @@ def _names_columns(A: Any) -> bool:
     return isinstance(A, list | tuple) and any(isinstance(row, str) for row in A)
 
 
+def _as_rows(A: Any) -> list[str | list[float]]:
+    rows = (row if isinstance(row, str) else as_vector(row, "A's rows").tolist() for row in A)
+    return list(rows)
+
+
 def _as_matrix(A: Any) -> csr_array:
-    array = A if issparse(A) else np.asarray(A)
+    try:
+        array = A if issparse(A) else np.asarray(A)
+    except ValueError as reason:
+        raise InputError(f"A must be numbers of shape (R, M); {reason}") from None
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(
             "A must be numbers of shape (R, M), one column per base arm; "
