@@ -165,6 +165,13 @@ def test_a_loaded_path_answers_alike():
     assert dumps(twin) == dumps(oracle)
 
 
+def test_on_a_graph_with_cycles_a_choice_that_may_be_refused_is_not_stable():
+    oracle = Path([0, 1, 2, 1], [1, 2, 1, 3], 0, 3)
+    index = np.array([-2.0, -5.0, -3.0, -0.1])
+    assert oracle.is_stable(index, np.array([0, 3]), np.full(4, 0.05))
+    assert not oracle.is_stable(index, np.array([0, 3]), np.full(4, 0.2))
+
+
 def test_paths_pass_the_suite():
     check_oracle(Path([0, 0, 1, 1, 2, 0, 3, 0], [1, 2, 2, 3, 3, 1, 4, 4], 0, 4))
     check_oracle(Path([0, 1], [1, 0], 0, 0))

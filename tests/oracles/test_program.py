@@ -168,7 +168,7 @@ def test_a_loaded_program_answers_alike():
 
 
 def test_programs_pass_the_suite():
-    check_oracle(Program([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0]], [2, 0], [4, 1]))
+    check_oracle(Program([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0]], [2, 0], [4, 1]), instances=8)
     check_oracle(Program([[2.0, 2.0, 4.0]], 3, 3), instances=5)
 
 

@@ -137,10 +137,9 @@ class Fixable(AtMostTwo):
         return twin
 
     def is_feasible(self, super_arm):
-        fixed = (
-            np.isin(self.include, super_arm).all() and not np.isin(self.exclude, super_arm).any()
-        )
-        return super().is_feasible(super_arm) and bool(fixed)
+        if not np.isin(self.include, super_arm).all() or np.isin(self.exclude, super_arm).any():
+            return False
+        return super().is_feasible(super_arm)
 
     def _solve(self, index):
         index = index.copy()

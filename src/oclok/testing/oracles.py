@@ -259,10 +259,8 @@ def _check_given(
     check(np.isin(include, answer).all(), f"{what} lacks a base arm that must be included")
     check(not np.isin(exclude, answer).any(), f"{what} has a base arm that must be excluded")
     if oracle.beta == 1:
-        sizes = (
-            range(index.size + 1) if oracle.size is not None else range(rival.size, rival.size + 1)
-        )
-        rest = [s for s in feasible(sizes) if given.is_feasible(s)]
+        sets = rivals if oracle.size is None else feasible(range(index.size + 1))
+        rest = [s for s in sets if given.is_feasible(s)]
         _is_good(given, index, answer, max(given.value(index, s) for s in rest))
 
 
