@@ -71,11 +71,13 @@ class Matching(ExactSumOracle):
         self._right, m = number_labels(self.right)
         self._has_parallels = has_repeats(self._left * m + self._right, n * m)
         used, free = self._include, self._is_free(self.size)
-        if any(has_repeats(ends[used], self.size) for ends in (self._left, self._right)):
+        if used.size and any(has_repeats(e[used], self.size) for e in (self._left, self._right)):
             raise InfeasibleError("two of the edges that are included share a node")
         if self.k is not None and used.size > self.k:
             raise InfeasibleError(f"{used.size} edges are included; k = {self.k}")
-        free &= ~np.isin(self._left, self._left[used]) & ~np.isin(self._right, self._right[used])
+        if used.size:
+            free &= ~np.isin(self._left, self._left[used])
+            free &= ~np.isin(self._right, self._right[used])
         self._open = free.nonzero()[0]
 
     def is_feasible(self, super_arm: ArrayLike) -> bool:

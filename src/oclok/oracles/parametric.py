@@ -80,8 +80,11 @@ class ParametricOracle(Oracle):
     def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arms to add to those `chosen` so far; none when that is a super arm."""
         self._check_resolved()
-        missing = np.setdiff1d(self._include, chosen)
-        return missing if missing.size else self._choose_next(index, chosen)
+        if self._include.size:
+            missing = np.setdiff1d(self._include, chosen)
+            if missing.size:
+                return missing
+        return self._choose_next(index, chosen)
 
     def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Choose the next base arms when all that must be included are in `chosen`."""

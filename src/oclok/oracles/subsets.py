@@ -82,18 +82,16 @@ class TopK(ParametricOracle):
 
         Both are rounded outwards, so that no rounding error can decide.
         """
-        free = self._is_free(index.size)
         if super_arm.size != min(self.k, index.size - self._exclude.size):
             return False
-        rivals = free.copy()
-        rivals[super_arm] = False
-        candidates = super_arm[free[super_arm]]
-        if not rivals.any() or candidates.size == 0:
-            return True
         with np.errstate(over="ignore"):
-            least = np.nextafter(index[candidates] - error[candidates], -np.inf).min()
-            most = np.nextafter(index[rivals] + error[rivals], np.inf).max()
-        return bool(least > most)
+            least, most = index - error, index + error
+        least[self._include] = np.inf  # no choice
+        most[super_arm] = most[self._exclude] = -np.inf
+        worst, rival = float(least[super_arm].min(initial=np.inf)), float(most.max(initial=-np.inf))
+        if worst == np.inf or rival == -np.inf:
+            return True
+        return math.nextafter(worst, -math.inf) > math.nextafter(rival, math.inf)
 
     def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arm with the largest index that is not `chosen` yet, k times over."""
