@@ -6,7 +6,8 @@ OclokError
 │   └── OutcomeError      … the outcomes
 ├── FeedbackError         outcomes for a decision that was never made, or given twice
 ├── OracleError           the oracle does not fit this round
-│   └── InfeasibleError   no feasible super arm exists
+│   ├── InfeasibleError   no feasible super arm exists
+│   └── UnresolvedError   its arguments name columns that it has not been given
 ├── NumericalError        a factorisation failed; the state is as it was
 ├── StorageError          a file cannot be written, or read as a saved policy
 ├── DataError             a data set is missing or malformed
@@ -42,6 +43,10 @@ class OracleError(OclokError):
 
 class InfeasibleError(OracleError):
     """No feasible super arm exists."""
+
+
+class UnresolvedError(OracleError):
+    """The oracle's arguments name columns that have not been resolved yet."""
 
 
 class NumericalError(OclokError, ArithmeticError):

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oclok.errors import InputError, OracleError
-from oclok.oracles import covering
+from oclok.oracles import coverage_search
 from oclok.oracles.coverage import Coverage
 from oclok.persistence import dumps, loads
 
@@ -47,9 +47,9 @@ def test_exact_is_as_good_as_trying_all_sets(graph, k, wide):
     left, right, index = split(graph)
     oracle = Coverage(left, right, k)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covering, "LARGEST_DENSE", 2**22 if wide else 1)
-        patch.setattr(covering, "MOST_PAIRS", 64 if wide else 0)
-        patch.setattr(covering, "HEAD", 16 if wide else 1)
+        patch.setattr(coverage_search, "LARGEST_DENSE_ENTRIES", 2**22 if wide else 1)
+        patch.setattr(coverage_search, "LARGEST_PAIR_COUNT", 64 if wide else 0)
+        patch.setattr(coverage_search, "GREEDY_FIRST_NODES", 16 if wide else 1)
         super_arm = oracle(index)
     assert oracle.is_feasible(super_arm)
     best = best_coverage(left, right, index, k)
@@ -109,9 +109,9 @@ def test_a_sparse_matrix_gives_what_a_dense_one_gives(monkeypatch, k, largest):
     dense, sparse = {}, {}
     for solver in ("greedy", "exact"):
         dense[solver] = Coverage(left, right, k, solver)(index).tolist()
-    monkeypatch.setattr(covering, "SMALL", 0)
-    monkeypatch.setattr(covering, "MOST_ZEROS", 0)
-    monkeypatch.setattr(covering, "LARGEST_DENSE", largest)
+    monkeypatch.setattr(coverage_search, "SMALL_MATRIX_ENTRIES", 0)
+    monkeypatch.setattr(coverage_search, "DENSE_ENTRIES_PER_EDGE", 0)
+    monkeypatch.setattr(coverage_search, "LARGEST_DENSE_ENTRIES", largest)
     for solver in ("greedy", "exact"):
         sparse[solver] = Coverage(left, right, k, solver)(index).tolist()
     assert sparse == dense
@@ -125,7 +125,7 @@ def test_three_nodes_are_the_best_whichever_way_they_are_found(monkeypatch, edge
         oracle, index = Coverage(left, right, 3), rng.random(edges)
         values = []
         for most in (0, 10**6):
-            monkeypatch.setattr(covering, "MOST_PAIRS", most)
+            monkeypatch.setattr(coverage_search, "LARGEST_PAIR_COUNT", most)
             values.append(oracle.value(index, oracle(index)))
         assert values[0] == pytest.approx(values[1], rel=1e-12)
 

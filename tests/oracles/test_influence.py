@@ -104,7 +104,7 @@ def test_reverse_reachable_sets_do_not_depend_on_how_many_are_drawn_at_once(monk
     p = np.random.default_rng(1).random(30)
     graph = influence._Graph.of_edges(left, right, p, n=6, m=9)
     whole = graph.sample(2000, np.random.default_rng(2))
-    monkeypatch.setattr(influence, "CHUNK", chunk)
+    monkeypatch.setattr(influence, "RANDOM_NUMBERS_PER_CHUNK", chunk)
     pieces = graph.sample(2000, np.random.default_rng(2))
     assert pieces.total == whole.total
     np.testing.assert_array_equal(pieces.sets, whole.sets)

@@ -139,8 +139,8 @@ def test_an_empty_graph_has_only_the_empty_matching():
     ("arguments", "message"),
     [
         (([0, 1], [0]), "one node per base arm each; got 2 and 1"),
-        (([0.5], [0]), "left must be a 1-D array of integers"),
-        (([0], [[0]]), r"right must be a 1-D array of integers.*shape \(1, 1\)"),
+        (([0.5], [0]), "left must be integers or strings"),
+        (([0], [[0]]), r"right must be integers or strings.*shape \(1, 1\)"),
         (([0], [0], 0), "k must be an integer of at least 1; got 0"),
         (([0], [0], None, True), "at_most needs k"),
     ],

@@ -203,6 +203,8 @@ def test_contexts_that_do_not_fit_the_kernel_do_not_spoil_a_new_policy() -> None
 class Lists(SumOracle):
     """A user's own oracle that returns what NumPy would take for positions."""
 
+    alpha = 1.0
+
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 

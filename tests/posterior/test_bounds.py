@@ -47,15 +47,15 @@ def draw(seed: int) -> Case:
     rng = np.random.default_rng([seed, 42])
     D = int(rng.integers(1, 4))
     n = int(rng.integers(1, 13))
-    l = float(10 ** rng.uniform(-1, 1.3))
+    length = float(10 ** rng.uniform(-1, 1.3))
     kernel = [
-        RBF(l),
-        RBF(l),
+        RBF(length),
+        RBF(length),
         DotProduct(float(10 ** rng.uniform(-1, 1))),
-        RationalQuadratic(l, 1.0),
-        float(10 ** rng.uniform(-3, 3)) * RBF(l),
-        0.5 * RBF(l) + DotProduct(1.0),
-        Matern(l, nu=2.5),
+        RationalQuadratic(length, 1.0),
+        float(10 ** rng.uniform(-3, 3)) * RBF(length),
+        0.5 * RBF(length) + DotProduct(1.0),
+        Matern(length, nu=2.5),
     ][rng.integers(7)]
     spread = float(10.0 ** rng.choice([-6, -4, -3, -1, 0, 0, 0.5]))
     distinct = rng.standard_normal(D) + spread * rng.standard_normal((n, D))

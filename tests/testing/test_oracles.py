@@ -5,13 +5,14 @@ import pytest
 
 from oclok.errors import InfeasibleError, OracleError
 from oclok.oracles import Path, TopK
-from oclok.oracles.base import SumOracle
+from oclok.oracles.base import Oracle, SumOracle
 from oclok.testing.oracles import check_oracle
 
 
 class AtMostTwo(SumOracle):
     """A right oracle; the classes below each get one thing wrong."""
 
+    alpha = 1.0
     size = 5
 
     def is_feasible(self, super_arm):
@@ -93,6 +94,77 @@ class Steep(AtMostTwo):
         return 3 * super().value(means, super_arm)
 
 
+class SteepInOneArm(AtMostTwo):
+    """Claims a constant for a value that changes faster in the last base arm."""
+
+    def value(self, means, super_arm):
+        return super().value(means, super_arm) + (means[4] ** 9 if 4 in super_arm else 0.0)
+
+
+class AlwaysStable(AtMostTwo):
+    def is_stable(self, index, super_arm, error):
+        return True
+
+
+class StableWhereNothingIsKnown(AtMostTwo):
+    def is_stable(self, index, super_arm, error):
+        return bool(np.isinf(error).all())
+
+
+class StableUpToTwiceTheGap(AtMostTwo):
+    """Forgets that a rival moves as well."""
+
+    def is_stable(self, index, super_arm, error):
+        rivals = np.delete(index, super_arm)
+        return bool((index[super_arm] - error[super_arm]).min(initial=np.inf) > rivals.max())
+
+
+class StableByChance(AtMostTwo):
+    beta = 0.9
+
+    def is_stable(self, index, super_arm, error):
+        return True
+
+
+class Fixable(AtMostTwo):
+    """Includes and excludes as it should; the classes below do not."""
+
+    include = exclude = np.empty(0, dtype=int)
+
+    def given(self, include=(), exclude=()):
+        twin = type(self)()
+        twin.include, twin.exclude = np.asarray(include), np.asarray(exclude)
+        return twin
+
+    def is_feasible(self, super_arm):
+        if not np.isin(self.include, super_arm).all() or np.isin(self.exclude, super_arm).any():
+            return False
+        return super().is_feasible(super_arm)
+
+    def _solve(self, index):
+        index = index.copy()
+        index[self.include], index[self.exclude] = 1e9, -1e9
+        return super()._solve(index)
+
+
+class IgnoresIncluded(Fixable):
+    def _solve(self, index):
+        return AtMostTwo._solve(self, index)
+
+    def is_feasible(self, super_arm):
+        return AtMostTwo.is_feasible(self, super_arm)
+
+
+class OnlyIncluded(Fixable):
+    def _solve(self, index):
+        return self.include if self.include.size else super()._solve(index)
+
+
+class GivesUpWhenFixed(Fixable):
+    def given(self, include=(), exclude=()):
+        raise InfeasibleError("cannot be")
+
+
 class Boastful(AtMostTwo):
     alpha = 1.5
 
@@ -122,6 +194,7 @@ class HalfAsGood(AtMostTwo):
 def test_a_right_oracle_passes():
     check_oracle(AtMostTwo())
     check_oracle(HalfAsGood())
+    check_oracle(Fixable())
 
 
 @pytest.mark.parametrize(
@@ -139,12 +212,49 @@ def test_a_right_oracle_passes():
         (Credulous, "NaN must raise"),
         (AnythingGoes, r"is_feasible\(\[0, 0\]\) must be False"),
         (Steep, "lipschitz = 1.0 allows"),
+        (SteepInOneArm, "lipschitz = 1.0 allows"),
+        (AlwaysStable, "is called stable within an error of"),
+        (StableWhereNothingIsKnown, "is called stable within an error of inf"),
+        (StableUpToTwiceTheGap, "is called stable within an error of"),
+        (StableByChance, "nothing is certain where beta < 1"),
+        (IgnoresIncluded, "lacks a base arm that must be included|must be excluded"),
+        (OnlyIncluded, "less than alpha"),
+        (GivesUpWhenFixed, "is infeasible .* would do"),
         (Boastful, "alpha must be in"),
     ],
 )
 def test_whatever_is_wrong_is_named(wrong, complaint):
     with pytest.raises(AssertionError, match=complaint):
         check_oracle(wrong())
+
+
+def test_a_solver_without_a_guarantee_cannot_be_defined():
+    with pytest.raises(OracleError, match="Silent has a solver but states no guarantee: set alpha"):
+
+        class Silent(SumOracle):
+            def _solve(self, index):
+                return np.arange(1)
+
+            def is_feasible(self, super_arm):
+                return True
+
+
+def test_an_oracle_claims_nothing_that_it_does_not_state():
+    class Plain(Oracle):
+        alpha = 0.5
+
+        def _solve(self, index):
+            return np.arange(1)
+
+        def value(self, means, super_arm):
+            return 0.0
+
+        def is_feasible(self, super_arm):
+            return True
+
+    assert Plain().lipschitz is None
+    assert not Plain().is_stable(np.ones(2), np.array([0]), np.zeros(2))
+    assert not AtMostTwo().is_stable(np.arange(5.0), np.array([3, 4]), np.zeros(5))
 
 
 def test_a_promise_kept_by_chance_is_judged_by_its_share():

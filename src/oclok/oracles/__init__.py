@@ -5,6 +5,7 @@ from __future__ import annotations
 from oclok.oracles.base import Oracle, SumOracle
 from oclok.oracles.coverage import Coverage
 from oclok.oracles.influence import TIMPlus
+from oclok.oracles.json_form import oracle_from_json
 from oclok.oracles.knapsack import Knapsack
 from oclok.oracles.matching import Matching
 from oclok.oracles.paths import Path
@@ -22,4 +23,5 @@ __all__ = [
     "SumOracle",
     "TIMPlus",
     "TopK",
+    "oracle_from_json",
 ]

@@ -1,18 +1,24 @@
 """What every oracle is: this round's feasible super arms, their expected reward and a solver.
 
 An oracle is a description, not a service: it is made for the base arms of one round (or, like
-`TopK`, for any) and holds no state that a call changes, save the random generator of an oracle
-that was given a seed. To add one, derive from `Oracle`, write `_solve`, `value` and
-`is_feasible`, and run `oclok.testing.check_oracle` on it.
+`TopK`, for any) and holds no state that a call changes, except the random generator of an oracle
+that was given a seed. To add one, derive from `Oracle` (or `SumOracle`), set `alpha`, write
+`_solve`, `value` and `is_feasible`, and run `oclok.testing.check_oracle` on it.
+
+Guarantees have no defaults: a class that does not state `alpha` cannot be defined, and neither
+`lipschitz` nor `is_stable` claims anything unless a class does.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from oclok.errors import InputError, OracleError
+from oclok.oracles.arguments import arguments_of, call_text
 from oclok.persistence import Persistent
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_positions, as_vector
@@ -22,20 +28,33 @@ class Oracle(Persistent, ABC):
     """Feasible super arms, expected reward u and a solver with a guarantee.
 
     Attributes:
-        alpha: the solver reaches at least `alpha` times the best value …
-        beta: … with at least this probability; 1 for deterministic solvers.
+        beta: probability with which `alpha` holds; 1 for deterministic solvers.
         size: number of base arms that the oracle describes; None if it takes any number.
         lipschitz: B with |u(f) - u(f')| ≤ B Σ|f_i - f'_i|; None where it is not known.
         is_sequential: a super arm can be built step by step, by `choose_next`; if so,
-        steps_keep_alpha: whether what the steps end at is as good as `alpha` says.
+        steps_keep_alpha: whether the result of the steps is as good as `alpha` says.
     """
 
-    alpha: float = 1.0
     beta: float = 1.0
     size: int | None = None
-    lipschitz: float | None = 1.0
+    lipschitz: float | None = None
     is_sequential: bool = False
     steps_keep_alpha: bool = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        members = {name: getattr(cls, name, None) for name in dir(cls)}
+        missing = {n for n, m in members.items() if getattr(m, "__isabstractmethod__", False)}
+        if missing == {"alpha"}:
+            raise OracleError(
+                f"{cls.__name__} has a solver but states no guarantee: set alpha in the class body "
+                "(alpha = 1.0 if the solver is exact), or make it a property"
+            )
+
+    @property
+    @abstractmethod
+    def alpha(self) -> float:
+        """The solver's value is at least `alpha` times the best one, with probability `beta`."""
 
     def __call__(self, index: ArrayLike) -> IntArray:
         """Return the positions, ascending, of the super arm chosen for `index` of shape (M,)."""
@@ -62,16 +81,45 @@ class Oracle(Persistent, ABC):
         """Return whether `super_arm` may be played."""
 
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
-        """Return whether `super_arm` is provably chosen for any index within `error` of this."""
+        """Return whether `super_arm` is provably chosen for any index within `error` of this.
+
+        Args:
+            index: shape (M,).
+            super_arm: positions, ascending.
+            error: shape (M,); 0 where the index is exact, infinite where no bound is known.
+        """
         return False
 
     def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arms to add to those `chosen` so far; none when that is a super arm.
 
-        The index may change between steps, as it does when the arms taken so far tell something
-        of the others.
+        The index may change between steps, as it does when a policy conditions on the arms
+        chosen so far.
         """
         raise NotImplementedError(f"{type(self).__name__} does not choose step by step")
+
+    def given(self, include: ArrayLike = (), exclude: ArrayLike = ()) -> Oracle:
+        """Return the oracle whose super arms contain all of `include` and none of `exclude`.
+
+        `InfeasibleError`, here or when it is called, if there is no such super arm.
+        """
+        raise OracleError(f"{type(self).__name__} cannot include or exclude base arms")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of the base arms that `resolve` needs; none for most oracles."""
+        return ()
+
+    def resolve(self, column: Callable[[str], ArrayLike]) -> Oracle:
+        """Return the oracle with its `columns` replaced by what `column(name)` returns, (M,)."""
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the oracle as plain values for `json.dumps`; `oracle_from_json` reads them."""
+        raise OracleError(f"{type(self).__name__} has no JSON form")
+
+    def __repr__(self) -> str:
+        return call_text(type(self).__name__, arguments_of(self))
 
     def _as_index(self, index: ArrayLike) -> FloatArray:
         try:
@@ -96,6 +144,8 @@ class Oracle(Persistent, ABC):
 class SumOracle(Oracle):
     """An oracle whose expected reward is the sum of the chosen means (B = 1, as |Σa| ≤ Σ|a|)."""
 
+    lipschitz = 1.0
+
     def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
         """Return the sum of `means` over `super_arm`."""
         known = as_vector(means, "means", self.size)
@@ -105,22 +155,6 @@ class SumOracle(Oracle):
         """Return the sums of `means` (S, M) over `super_arm`, shape (S,)."""
         result: FloatArray = means[:, super_arm].sum(axis=1)
         return result
-
-    def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
-        """Return whether `super_arm` is provably chosen for any index within `error` of this.
-
-        With the chosen arms at their worst and the others at their best, an exact solver still
-        chooses `super_arm`. Then it is the best of all for every index in between, as the sum
-        of any other set, less what both have in common, grows by at most what is granted here.
-        Solvers are exact to about 1e-10 of the largest index, which is granted as well.
-        """
-        granted = error + 1e-9 * np.abs(index).max(initial=0.0)
-        worst = index + granted
-        worst[super_arm] = (index - granted)[super_arm]
-        try:
-            return self.alpha == 1 and np.array_equal(self._solve(worst), super_arm)
-        except OracleError:
-            return False
 
 
 def best_of(value: FloatArray, allowed: BoolArray) -> IntArray:

@@ -19,14 +19,15 @@ expectation its influence, divided by n.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
 from oclok.errors import InputError
 from oclok.oracles.coverage import CoverageOracle
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_positive
 
 
@@ -39,11 +40,15 @@ class TIMPlus(CoverageOracle):
     (α, β) = (1 - 1/e - ε, 1 - 3n^-ℓ), where n counts the left and the right nodes. TIM+ proves
     this for the influence, which counts the seeds as well. As any k seeds add the same k, the
     best choice is the same; but I ≥ α·max I gives u ≥ α·max u - (1 - α) k, so that α holds for u
-    itself only where the k seeds matter little.
+    itself only where the k seeds matter little. With nodes included or excluded the same holds,
+    compared with the best of the choices that remain: greedy covers at least 1 - 1/e of what
+    they can of the RR sets, and k, on which KPT rests, is a lower bound for any k left nodes.
 
     Args:
-        left: left end node of each base arm, any integers; shape (M,).
-        right: right end node of each base arm, numbered apart from the left ones; shape (M,).
+        left: left end node of each base arm, any integers or strings, shape (M,); or the name
+            of a column.
+        right: right end node of each base arm, likewise; a label here and the same one in `left`
+            are two nodes.
         k: number of left nodes to choose; all of them if there are fewer.
         epsilon: ε, what the estimates may cost; below 1 - 1/e.
         ell: ℓ, the larger the smaller the probability of failure.
@@ -57,8 +62,8 @@ class TIMPlus(CoverageOracle):
 
     def __init__(
         self,
-        left: ArrayLike,
-        right: ArrayLike,
+        left: ArrayLike | str,
+        right: ArrayLike | str,
         k: int,
         epsilon: float = 0.1,
         ell: float = 1,
@@ -67,23 +72,33 @@ class TIMPlus(CoverageOracle):
         super().__init__(left, right, k)
         self.epsilon = as_positive(epsilon, "epsilon")
         self.ell = as_positive(ell, "ell")
-        self.alpha = 1.0 - 1.0 / math.e - self.epsilon
         if self.alpha <= 0:
             raise InputError(f"epsilon must be below 1 - 1/e ≈ 0.632; got {epsilon!r}")
+        self.seed = seed
+        self._rng = None if seed is None else np.random.default_rng(_as_seed(seed))
+        self.beta = 0.0  # unknown before the nodes are
+        self._prepare_if_resolved()
+
+    @property
+    def alpha(self) -> float:
+        """1 - 1/e - ε."""
+        return 1.0 - 1.0 / math.e - self.epsilon
+
+    def _prepare(self) -> None:
+        super()._prepare()
         self.beta = max(0.0, 1.0 - 3.0 * max(1, self._n + self._m) ** -self.ell)
-        self._rng = None if seed is None else np.random.default_rng(seed)
 
     def _choose(self, left: IntArray, right: IntArray, p: FloatArray) -> IntArray:
         graph = _Graph.of_edges(left, right, p, self._n, self._m)
         if graph.p.size == 0:
-            return np.arange(self.k)
+            return self._open[: self._room]
         rng = np.random.default_rng(0) if self._rng is None else self._rng
         n, k = self._n + self._m, self.k
         kpt = self._refine_kpt(graph, *self._estimate_kpt(graph, rng), rng)
         log_choices = float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
         trust = self.ell * math.log(n) + log_choices + math.log(2)
         lam = (8 + 2 * self.epsilon) * n * trust / self.epsilon**2
-        return _cover(graph.sample(math.ceil(lam / kpt), rng), k)
+        return self._cover(graph.sample(math.ceil(lam / kpt), rng))
 
     def _estimate_kpt(self, graph: _Graph, rng: np.random.Generator) -> tuple[float, IntArray]:
         """Return KPT* and k nodes that cover the last RR sets drawn for it (Algorithm 2).
@@ -101,7 +116,7 @@ class TIMPlus(CoverageOracle):
             if mean > 2.0**-i:
                 kpt = n * mean / 2
                 break
-        return kpt, _cover(graph.sample_from(roots, rng), self.k)
+        return kpt, self._cover(graph.sample_from(roots, rng))
 
     def _refine_kpt(
         self, graph: _Graph, kpt: float, nodes: IntArray, rng: np.random.Generator
@@ -110,8 +125,31 @@ class TIMPlus(CoverageOracle):
         n = graph.n + graph.m
         eps: float = 5 * (self.ell * self.epsilon**2 / (self.k + self.ell)) ** (1 / 3)
         theta = math.ceil((2 + eps) * self.ell * n * math.log(n) / eps**2 / kpt)
-        influence = self.k + n * _count_met(graph.sample(theta, rng), nodes) / theta
+        seeds = np.append(nodes, self._is_included.nonzero()[0])
+        influence = self.k + n * _count_met(graph.sample(theta, rng), seeds) / theta
         return max(kpt, influence / (1 + eps))
+
+    def _cover(self, rr: _RRSets) -> IntArray:
+        """Return open nodes, each the one in most RR sets not met before (Algorithm 1)."""
+        is_met = _met(rr, self._is_included.nonzero()[0])
+        nodes = np.empty(self._room, dtype=np.intp)
+        is_candidate = np.zeros(self._n, dtype=bool)
+        is_candidate[self._open] = True
+        for step in range(self._room):
+            running = np.append(0, np.cumsum(~is_met[rr.sets]))
+            gains = np.where(is_candidate, np.diff(running[rr.starts]), -1)
+            nodes[step] = node = gains.argmax()
+            is_candidate[node] = False
+            is_met[rr.of(node)] = True
+        return nodes
+
+    def _state(self) -> dict[str, Any]:
+        state = {**super()._state(), "generator": self._rng}
+        return {name: v for name, v in state.items() if not isinstance(v, np.random.SeedSequence)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore({name: value for name, value in state.items() if name != "generator"})
+        self._rng = state["generator"]
 
 
 class _RRSets(NamedTuple):
@@ -163,7 +201,8 @@ class _Graph(NamedTuple):
         first_set = (np.cumsum(roots) - roots)[self.right]
         first_draw = ends - draws
         sets, sizes = [], np.zeros(self.n, dtype=np.intp)
-        for edges in np.split(np.arange(draws.size), np.flatnonzero(np.diff(ends // CHUNK)) + 1):
+        chunk = ends // RANDOM_NUMBERS_PER_CHUNK
+        for edges in np.split(np.arange(draws.size), np.flatnonzero(np.diff(chunk)) + 1):
             edge = np.repeat(edges, draws[edges])
             live = np.flatnonzero(rng.random(edge.size) < self.p[edge])
             edge = edge[live]
@@ -174,27 +213,25 @@ class _Graph(NamedTuple):
 
 
 #: Random numbers that are drawn at once, give or take those of one edge; 8 bytes each.
-CHUNK = 2**21
+RANDOM_NUMBERS_PER_CHUNK = 2**21
 
 
-def _cover(rr: _RRSets, k: int) -> IntArray:
-    """Return k left nodes, each the one in most RR sets not met before (Algorithm 1)."""
+def _met(rr: _RRSets, nodes: IntArray) -> BoolArray:
+    """Return which RR sets hold at least one of `nodes`."""
     is_met = np.zeros(rr.total, dtype=bool)
-    gains = np.diff(rr.starts)
-    nodes = np.empty(k, dtype=np.intp)
-    for step in range(k):
-        if step:
-            running = np.append(0, np.cumsum(~is_met[rr.sets]))
-            gains = np.diff(running[rr.starts])
-            gains[nodes[:step]] = -1
-        nodes[step] = node = gains.argmax()
+    for node in nodes:
         is_met[rr.of(node)] = True
-    return nodes
+    return is_met
 
 
 def _count_met(rr: _RRSets, nodes: IntArray) -> int:
     """Return how many RR sets hold at least one of `nodes`."""
-    is_met = np.zeros(rr.total, dtype=bool)
-    for node in nodes:
-        is_met[rr.of(node)] = True
-    return int(np.count_nonzero(is_met))
+    return int(np.count_nonzero(_met(rr, nodes)))
+
+
+def _as_seed(seed: object) -> Any:
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    if isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0:
+        return int(seed)
+    raise InputError(f"seed must be an integer of at least 0, or None; got {seed!r}")

@@ -3,7 +3,8 @@
 | symbol  | meaning                                                                |
 |---------|------------------------------------------------------------------------|
 | profit  | the index of the candidates (positive, affordable alone), scaled; (N,) |
-| weight  | their costs in units, whole numbers up to CAPACITY; (N,)               |
+| weight  | their costs in units, whole numbers; (N,)                              |
+| room    | units that are left for them: CAPACITY less what is included           |
 | greedy  | candidates by profit per weight, as long as they fit                   |
 | price   | λ, profit per weight of the first candidate that no longer fits        |
 | loss    | distance of profit from λ weight: what a flip costs at that price; (N,) |
@@ -13,7 +14,7 @@
 Candidates are decided in the order of their loss, smallest first: each partial choice is kept
 and, as its twin, flipped (a greedy candidate out, another one in). Let V be the value of a
 choice and λ ≥ 0. The Lagrangian bound says that a partial choice and all that follows from it
-have V ≤ worth + λ (CAPACITY - load), and that each further flip lowers this by its loss. So a
+have V ≤ worth + λ (room - load), and that each further flip lowers this by its loss. So a
 partial choice is dropped if another one is as light and as good (Nemhauser and Ullmann 1969),
 or if its bound, less the smallest loss to come, does not beat the best choice that fits.
 """
@@ -22,8 +23,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from oclok.errors import InputError, OracleError
-from oclok.oracles.base import SumOracle, best_of
+from oclok.errors import InfeasibleError, InputError, OracleError
+from oclok.oracles.base import best_of
+from oclok.oracles.exact_sum import ExactSumOracle
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_vector
 
@@ -32,17 +34,19 @@ from oclok.validation import as_vector
 CAPACITY = float(2**48)
 #: Most partial choices that are kept at a time: about a second of work.
 LARGEST_LIST = 2**20
-#: Gains below this share of the best value, or below a unit per candidate, are no gains.
-ROUNDING = 1e-12
+#: A gain below this fraction of the best value is a rounding error, …
+VALUE_ROUNDING = 1e-12
+#: … and so is one below the worth of a unit per candidate, up to this fraction of the room.
+LARGEST_UNIT_ROUNDING = 1e-11
 
 
-class Knapsack(SumOracle):
+class Knapsack(ExactSumOracle):
     """Choose base arms with the largest sum whose costs are within a budget.
 
-    Exact: α = 1 for any real costs, up to rounding (1e-12 of the value, and a unit's worth per
-    base arm). Only base arms with a positive index are chosen; the empty super arm is feasible.
-    Between base arms of the same index and cost the lower position is chosen; between other
-    choices of equal value the answer is the same each time, but not by position.
+    Exact: α = 1 for any real costs, up to rounding (1.1e-11 of the value). Only base arms with a
+    positive index are chosen; the empty super arm is feasible. Between base arms of the same
+    index and cost the lower position is chosen; between other choices of equal value the answer
+    is the same each time, but not by position.
 
     Costs are counted in units of 2⁻⁴⁸ of the budget, rounded down, so that what fits on paper
     fits: 0.1 + 0.2 into 0.3. A super arm exceeds the budget by less than |S| units (4e-15 each).
@@ -51,7 +55,7 @@ class Knapsack(SumOracle):
     quick solution; an `OracleError` says so where one would need too much time and memory.
 
     Args:
-        costs: cost of each base arm, at least 0; shape (M,).
+        costs: cost of each base arm, at least 0, shape (M,); or the name of a column.
         budget: the largest sum of costs, at least 0.
 
     >>> oracle = Knapsack(costs=[0.5, 0.4, 0.3, 0.3], budget=0.6)
@@ -61,38 +65,51 @@ class Knapsack(SumOracle):
 
     is_sequential = True
     steps_keep_alpha = False
+    per_arm = ("costs",)
 
-    def __init__(self, costs: ArrayLike, budget: float) -> None:
-        self.costs = as_vector(costs, "costs").copy()
-        if (self.costs < 0).any():
-            first = int(np.argmax(self.costs < 0))
-            raise InputError(f"costs must be at least 0; position {first} is {self.costs[first]}")
+    def __init__(self, costs: ArrayLike | str, budget: float) -> None:
+        self.costs = costs if isinstance(costs, str) else as_vector(costs, "costs").copy()
         self.budget = float(as_vector([budget], "budget")[0])
         if self.budget < 0:
             raise InputError(f"budget must be at least 0; got {budget!r}")
-        self.size = self.costs.size
-        self._units = _in_units(self.costs, self.budget)
+        self._prepare_if_resolved()
+
+    def _prepare(self) -> None:
+        costs = as_vector(self.costs, "costs")
+        if (costs < 0).any():
+            first = int(np.argmax(costs < 0))
+            raise InputError(f"costs must be at least 0; position {first} is {costs[first]}")
+        self.size = costs.size
+        self._units = _in_units(costs, self.budget)
+        self._room = CAPACITY - self._units[self._include].sum()
+        self._fits = self._is_free(self.size) & (self._units <= self._room)
+        if self._room < 0:
+            raise InfeasibleError(
+                f"the base arms that are included cost {costs[self._include].sum()}; "
+                f"the budget is {self.budget}"
+            )
 
     def is_feasible(self, super_arm: ArrayLike) -> bool:
         """Return whether the costs of `super_arm`, in units, sum up to at most the budget."""
         chosen = self._positions(super_arm)
         return chosen is not None and bool(self._units[chosen].sum() <= CAPACITY)
 
-    def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
+    def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arm of largest index per cost that still fits."""
         fits = self._units <= CAPACITY - self._units[chosen].sum()
-        allowed = (index > 0) & fits
+        allowed = (index > 0) & self._fits & fits
         allowed[chosen] = False
         return best_of(index / np.maximum(self._units, 0.5), allowed)
 
     def _solve(self, index: FloatArray) -> IntArray:
-        candidates = np.flatnonzero((index > 0) & (self._units <= CAPACITY))
+        candidates = np.flatnonzero((index > 0) & self._fits)
         if candidates.size == 0:
-            return candidates
+            return self._include.copy()
         profit, weight = index[candidates], self._units[candidates]
         profit = np.ldexp(profit, -np.frexp(profit.max())[1])  # so that no sum overflows
-        chosen = _best_choice(profit, weight)
-        return np.sort(candidates[_lowest_twins(chosen, profit, weight)])
+        chosen = _best_choice(profit, weight, self._room)
+        lowest = candidates[_lowest_twins(chosen, profit, weight)]
+        return np.sort(np.append(self._include, lowest))
 
 
 def _in_units(costs: FloatArray, budget: float) -> FloatArray:
@@ -102,13 +119,13 @@ def _in_units(costs: FloatArray, budget: float) -> FloatArray:
         return np.minimum(np.floor(costs / budget * CAPACITY), CAPACITY + 1)
 
 
-def _best_choice(profit: FloatArray, weight: FloatArray) -> BoolArray:
+def _best_choice(profit: FloatArray, weight: FloatArray, room: float) -> BoolArray:
     """Return which candidates to choose, as a mask of shape (N,)."""
     with np.errstate(divide="ignore", over="ignore"):
         density = profit / weight
     by_density = np.argsort(-density, kind="stable")
     filled = np.cumsum(weight[by_density])
-    split = int(np.searchsorted(filled, CAPACITY, side="right"))
+    split = int(np.searchsorted(filled, room, side="right"))
     chosen = np.zeros(profit.size, dtype=bool)
     chosen[by_density[:split]] = True
     if split == profit.size:
@@ -120,7 +137,7 @@ def _best_choice(profit: FloatArray, weight: FloatArray) -> BoolArray:
     sign = np.where(chosen, -1.0, 1.0)[by_loss]
     gain, growth = sign * profit[by_loss], sign * weight[by_loss]
     next_loss = np.append(loss[by_loss[1:]], np.inf)
-    unit_each = price * profit.size
+    unit_each = price * min(profit.size, LARGEST_UNIT_ROUNDING * room)
 
     load, worth = np.array([weight[chosen].sum()]), np.array([profit[chosen].sum()])
     best, best_at = worth[0], (-1, 0)
@@ -130,12 +147,12 @@ def _best_choice(profit: FloatArray, weight: FloatArray) -> BoolArray:
         worth = np.concatenate([worth, worth + gain[step]])
         origin = np.argsort(load, kind="stable")
         load, worth = load[origin], worth[origin]
-        fitting = int(np.searchsorted(load, CAPACITY, side="right"))
+        fitting = int(np.searchsorted(load, room, side="right"))
         if fitting and worth[:fitting].max() > best:
             top = int(np.argmax(worth[:fitting]))
             best, best_at = worth[top], (step, int(origin[top]))
-        bound = worth + price * (CAPACITY - load) - next_loss[step]
-        keep = bound > best * (1 + ROUNDING) + unit_each
+        bound = worth + price * (room - load) - next_loss[step]
+        keep = bound > best * (1 + VALUE_ROUNDING) + unit_each
         keep[1:] &= worth[1:] > np.maximum.accumulate(worth)[:-1]
         load, worth = load[keep], worth[keep]
         trail.append(origin[keep])

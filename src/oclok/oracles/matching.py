@@ -17,15 +17,15 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
 from oclok.errors import InfeasibleError, InputError
-from oclok.oracles.base import SumOracle
-from oclok.oracles.graph import as_edges, has_repeats, number_nodes
+from oclok.oracles.exact_sum import ExactSumOracle
+from oclok.oracles.labels import as_nodes, check_same_length, has_repeats, number_labels
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count
 
 _Ends: TypeAlias = tuple[IntArray, IntArray]
 
 
-class Matching(SumOracle):
+class Matching(ExactSumOracle):
     """Choose edges that share no node, so that their sum is largest.
 
     The solver is exact: α = 1. Of parallel edges the one with the best index can be chosen, the
@@ -33,8 +33,10 @@ class Matching(SumOracle):
     deterministic, but not by position.
 
     Args:
-        left: left end node of each base arm, any integers; shape (M,).
-        right: right end node of each base arm, numbered apart from the left ones; shape (M,).
+        left: left end node of each base arm, any integers or strings, shape (M,); or the name
+            of a column.
+        right: right end node of each base arm, likewise; a label here and the same one in `left`
+            are two nodes.
         k: exactly so many edges (the paper's K-element matchings); None for any number, so
             that only edges with a positive index are chosen.
         at_most: take `k` as a limit, and leave out edges whose index is not positive.
@@ -44,18 +46,39 @@ class Matching(SumOracle):
     array([1, 2])
     """
 
+    per_arm = ("left", "right")
+
     def __init__(
-        self, left: ArrayLike, right: ArrayLike, k: int | None = None, at_most: bool = False
+        self,
+        left: ArrayLike | str,
+        right: ArrayLike | str,
+        k: int | None = None,
+        at_most: bool = False,
     ) -> None:
-        self.left, self.right = as_edges(left, right)
-        self.size: int = self.left.size
+        self.left, self.right = as_nodes(left, "left"), as_nodes(right, "right")
+        check_same_length(left=self.left, right=self.right)
         self.k = None if k is None else as_count(k, "k")
+        if not isinstance(at_most, bool):
+            raise InputError(f"at_most must be True or False; got {at_most!r}")
         if at_most and k is None:
             raise InputError("at_most needs k, the largest number of edges; got k=None")
-        self.at_most = bool(at_most)
-        self._left, n = number_nodes(self.left)
-        self._right, m = number_nodes(self.right)
+        self.at_most = at_most
+        self._prepare_if_resolved()
+
+    def _prepare(self) -> None:
+        self.size = len(self.left)
+        self._left, n = number_labels(self.left)
+        self._right, m = number_labels(self.right)
         self._has_parallels = has_repeats(self._left * m + self._right, n * m)
+        used, free = self._include, self._is_free(self.size)
+        if used.size and any(has_repeats(e[used], self.size) for e in (self._left, self._right)):
+            raise InfeasibleError("two of the edges that are included share a node")
+        if self.k is not None and used.size > self.k:
+            raise InfeasibleError(f"{used.size} edges are included; k = {self.k}")
+        if used.size:
+            free &= ~np.isin(self._left, self._left[used])
+            free &= ~np.isin(self._right, self._right[used])
+        self._open = free.nonzero()[0]
 
     def is_feasible(self, super_arm: ArrayLike) -> bool:
         """Return whether no two edges of `super_arm` share a node and their number is allowed."""
@@ -66,34 +89,43 @@ class Matching(SumOracle):
             return False
         if self.k is not None and edges.size < self.k and not self.at_most:
             return False
-        return not any(has_repeats(ends[edges], self.size) for ends in (self._left, self._right))
+        return not any(has_repeats(ends[edges], ends.size) for ends in (self._left, self._right))
 
     def _solve(self, index: FloatArray) -> IntArray:
+        return np.sort(np.append(self._include, self._solve_open(index)))
+
+    def _solve_open(self, index: FloatArray) -> IntArray:
+        """Return the edges to add to those that are included."""
+        room = None if self.k is None else self.k - self._include.size
+        if room == 0:
+            return self._open[:0]
         edges, weight = self._candidates(index)
         left, right = self._left[edges], self._right[edges]
-        if self.k is None or self.at_most:
+        if room is None or self.at_most:
             chosen = _heaviest(left, right, weight)
             # The best value with c edges is concave in c. So where the best matching of all has
             # more than k edges, the best one of at most k has exactly k.
-            if self.k is None or chosen.size <= self.k:
-                return np.sort(edges[chosen])
+            if room is None or chosen.size <= room:
+                return edges[chosen]
         try:
-            return np.sort(edges[_heaviest_of(self.k, left, right, weight)])
+            return edges[_heaviest_of(room, left, right, weight)]
         except ValueError:
-            largest = _largest(self._left, self._right)
-            if largest >= self.k:
+            largest = _largest(self._left[self._open], self._right[self._open])
+            if largest >= room:
                 raise
             raise InfeasibleError(
-                f"no matching has k = {self.k} edges; the largest one possible has {largest}"
+                f"no matching has k = {self.k} edges; the largest one possible has "
+                f"{largest + self._include.size}"
             ) from None
 
     def _candidates(self, index: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the edges that may be chosen, no two of them parallel, and their weights."""
-        edges = np.arange(index.size)
-        if self._has_parallels:
-            edges = np.lexsort((edges, -index, self._right, self._left))
-            ends = np.stack([self._left[edges], self._right[edges]])
-            edges = edges[np.append(True, (np.diff(ends) != 0).any(axis=0))]
+        edges = self._open
+        if self._has_parallels and edges.size:
+            ends = self._right[edges], self._left[edges]
+            edges = edges[np.lexsort((edges, -index[edges], *ends))]
+            pairs = np.stack([self._left[edges], self._right[edges]])
+            edges = edges[np.append(True, (np.diff(pairs) != 0).any(axis=0))]
         if self.k is None or self.at_most:
             edges = edges[index[edges] > 0]
         size = np.abs(index[edges]).max(initial=0.0)
@@ -102,8 +134,8 @@ class Matching(SumOracle):
 
 def _heaviest(left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
     """Return the heaviest matching of any number of edges, all of positive weight."""
-    left, n = number_nodes(left)
-    right, m = number_nodes(right)
+    left, n = number_labels(left)
+    right, m = number_labels(right)
     if _is_sparse(n, m, weight.size):
         # A partner of its own with weight 0 lets a left node stay single.
         single = np.arange(n)
@@ -122,8 +154,8 @@ def _heaviest(left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
 
 def _heaviest_of(k: int, left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
     """Return the heaviest matching of exactly `k` edges; ValueError if there is none."""
-    left, n = number_nodes(left)
-    right, m = number_nodes(right)
+    left, n = number_labels(left)
+    right, m = number_labels(right)
     if k < min(n, m):
         edges = _top(k, left, right, weight)
         return edges[_partial(k, left[edges], right[edges], weight[edges])]
@@ -157,8 +189,8 @@ def _top(k: int, left: IntArray, right: IntArray, weight: FloatArray) -> IntArra
 
 def _partial(k: int, left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
     """Return the heaviest matching of `k` edges where nodes may stay single."""
-    left, n = number_nodes(left)
-    right, m = number_nodes(right)
+    left, n = number_labels(left)
+    right, m = number_labels(right)
     if k > min(n, m):
         raise ValueError(f"{k} edges do not fit on {n} and {m} nodes")
     if n + m - k > LARGEST_DUMMY_MATRIX:

@@ -3,27 +3,28 @@
 | symbol     | meaning                                                              |
 |------------|----------------------------------------------------------------------|
 | tail, head | where each edge, a base arm, starts and ends; shape (M,)             |
-| useful     | edges that lie on some way from source to target, earliest first     |
+| useful     | edges on some walk from source to target, in topological order       |
+| rank       | position of each node in topological order; (number of nodes,)       |
 | via        | the edge by which the best path enters each node; (number of nodes,) |
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from graphlib import CycleError, TopologicalSorter
-from numbers import Integral
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
-from oclok.errors import InfeasibleError, InputError, OracleError
-from oclok.oracles.base import SumOracle
+from oclok.errors import InfeasibleError, OracleError
+from oclok.oracles.exact_sum import ExactSumOracle
+from oclok.oracles.labels import Labels, as_node, as_nodes, check_same_length, number_labels
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 
-class Path(SumOracle):
+class Path(ExactSumOracle):
     """Choose the edges of the path from source to target with the largest sum.
 
     A path visits no node twice. Exact (α = 1) for any index if the graph has no cycle between
@@ -33,9 +34,14 @@ class Path(SumOracle):
     Of parallel edges with equal indices the lower position is chosen; between other paths of
     equal value the answer is the same each time, but not by position.
 
+    Edges can be excluded from any graph. To include some is as quick as any other path where the
+    graph has no cycle between source and target; where it has one, that is NP-hard as well, and
+    `given` raises an `OracleError`.
+
     Args:
-        tail: node from which each base arm, an edge, leads; any integers, shape (M,).
-        head: node to which it leads; shape (M,).
+        tail: node from which each base arm, an edge, leads; any integers or strings, shape
+            (M,), or the name of a column.
+        head: node to which it leads, likewise.
         source: node at which paths start.
         target: node at which they end.
 
@@ -44,36 +50,45 @@ class Path(SumOracle):
     array([0, 2])
     """
 
-    def __init__(self, tail: ArrayLike, head: ArrayLike, source: int, target: int) -> None:
-        self.tail, self.head = _as_nodes(tail, "tail"), _as_nodes(head, "head")
-        if self.tail.size != self.head.size:
-            raise InputError(
-                "tail and head must have one node per base arm each; "
-                f"got {self.tail.size} and {self.head.size}"
-            )
-        self.source, self.target = _as_node(source, "source"), _as_node(target, "target")
-        self.size = self.tail.size
-        self._prepare()
+    per_arm = ("tail", "head")
+
+    def __init__(
+        self, tail: ArrayLike | str, head: ArrayLike | str, source: int | str, target: int | str
+    ) -> None:
+        self.tail, self.head = as_nodes(tail, "tail"), as_nodes(head, "head")
+        check_same_length(tail=self.tail, head=self.head)
+        self.source, self.target = as_node(source, "source"), as_node(target, "target")
+        self._prepare_if_resolved()
 
     def is_feasible(self, super_arm: ArrayLike) -> bool:
         """Return whether `super_arm` is a path from source to target that visits no node twice."""
         edges = self._positions(super_arm)
         if edges is None:
             return False
-        following = dict(zip(self.tail[edges].tolist(), self.head[edges].tolist(), strict=True))
-        node, visited = self.source, {self.source}
+        following = dict(zip(self._tail[edges].tolist(), self._head[edges].tolist(), strict=True))
+        node, visited = self._source, {self._source}
         for _ in range(edges.size):
-            node = following.get(node, self.source)
+            node = following.get(node, self._source)
             if node in visited:
                 return False
             visited.add(node)
-        return node == self.target
+        return node == self._target
+
+    def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
+        """Return whether `super_arm` is provably chosen for any index within `error` of this.
+
+        On a graph with cycles, none of those may be one that the solver refuses.
+        """
+        self._check_resolved()
+        if self._has_cycles and not (index + error <= 0)[self._useful].all():
+            return False
+        return super().is_stable(index, super_arm, error)
 
     def _solve(self, index: FloatArray) -> IntArray:
-        if self.source == self.target:
+        if self._source == self._target:
             return np.empty(0, dtype=np.intp)
         if self._useful.size == 0:
-            raise InfeasibleError(f"no path leads from node {self.source} to {self.target}")
+            raise InfeasibleError(f"no path leads from node {self.source!r} to {self.target!r}")
         via = self._shortest(index) if self._has_cycles else self._longest(index)
         path, node = [], self._target
         while node != self._source:
@@ -117,61 +132,83 @@ class Path(SumOracle):
 
     def _prepare(self) -> None:
         """Give numbers to the nodes, find the useful edges and sort them topologically."""
-        labels = np.concatenate([self.tail, self.head, [self.source, self.target]])
-        nodes, number = np.unique(labels, return_inverse=True)
-        self._count = nodes.size
-        self._tail, self._head = number[: self.tail.size], number[self.tail.size : -2]
+        self.size = len(self.tail)
+        labels = [*_as_list(self.tail), *_as_list(self.head), self.source, self.target]
+        number, self._count = number_labels(labels)
+        self._tail, self._head = number[: self.size], number[self.size : -2]
         self._source, self._target = int(number[-2]), int(number[-1])
         # Cycles through the source or the target are none that a path could take.
         inner = (self._head != self._source) & (self._tail != self._target)
-        edges = np.flatnonzero(inner & (self._tail != self._head))
+        inner &= self._tail != self._head
+        inner[self._exclude] = False
+        edges = self._on_some_walk(np.flatnonzero(inner & self._follows_included()))
+        rank = _topological_rank(self._tail[edges], self._head[edges], self._count)
+        self._has_cycles = rank is None
+        if rank is not None:
+            edges = edges[np.argsort(rank[self._tail[edges]], kind="stable")]
+            if self._include.size:
+                edges = self._through_included(edges, rank)
+        elif self._include.size:
+            raise OracleError(
+                "edges cannot be included where the graph has a cycle between source and target"
+            )
+        self._useful = edges
+        if not np.isin(self._include, edges).all():
+            missed = self._include[~np.isin(self._include, edges)][0]
+            raise InfeasibleError(
+                f"no path from node {self.source!r} to {self.target!r} has edge {missed} and all "
+                "others that are included"
+            )
+
+    def _on_some_walk(self, edges: IntArray) -> IntArray:
+        """Return those of `edges` that lie on a walk from source to target."""
         ahead = self._matrix(np.ones(edges.size), edges)
         useful = _reached(ahead, self._source)[self._tail[edges]]
         useful &= _reached(ahead.T.tocsr(), self._target)[self._head[edges]]
-        edges = edges[useful]
+        return edges[useful]
 
-        sorter: TopologicalSorter[int] = TopologicalSorter()
-        for tail, head in zip(self._tail[edges].tolist(), self._head[edges].tolist(), strict=True):
-            sorter.add(head, tail)
-        try:
-            order = np.fromiter(sorter.static_order(), dtype=np.intp)
-        except CycleError:
-            self._has_cycles, self._useful = True, edges
-        else:
-            rank = np.zeros(self._count, dtype=np.intp)
-            rank[order] = np.arange(order.size)
-            by_rank = np.argsort(rank[self._tail[edges]], kind="stable")
-            self._has_cycles, self._useful = False, edges[by_rank]
+    def _follows_included(self) -> BoolArray:
+        """Return which edges share neither tail nor head with an included one, or are one."""
+        fits = ~np.isin(self._tail, self._tail[self._include])
+        fits &= ~np.isin(self._head, self._head[self._include])
+        fits[self._include] = True
+        return fits
+
+    def _through_included(self, edges: IntArray, rank: IntArray) -> IntArray:
+        """Return the edges of paths that take every included edge, in a graph without cycles.
+
+        A path through an edge from a to b takes all other edges either before it, up to the rank
+        of a, or after it, from the rank of b on. Conversely, with such edges only, nothing but
+        the edge itself leads from the one part to the other.
+        """
+        tails, heads = rank[self._tail[edges]], rank[self._head[edges]]
+        fits = np.ones(edges.size, dtype=bool)
+        for edge in self._include:
+            before, after = rank[self._tail[edge]], rank[self._head[edge]]
+            fits &= (heads <= before) | (tails >= after) | (edges == edge)
+        return self._on_some_walk(edges[fits])
 
     def _matrix(self, weights: FloatArray, edges: IntArray) -> csr_array:
         ends = (self._tail[edges], self._head[edges])
         return csr_array((weights, ends), shape=(self._count, self._count))
 
-    def _state(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("tail", "head", "source", "target")}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        Path.__init__(self, **state)
+def _as_list(labels: Labels | str) -> list[Hashable]:
+    return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
 
 
-def _as_nodes(nodes: ArrayLike, name: str) -> IntArray:
-    array = np.asarray(nodes)
-    if array.size == 0:
-        array = array.astype(np.intp)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(
-            f"{name} must be integers, one node per base arm; "
-            f"got shape {array.shape}, dtype {array.dtype}"
-        )
-    if array.size and array.max() > np.iinfo(np.intp).max:
-        raise InputError(f"{name} must be below 2⁶³; got {array.max()}")
-    return array.astype(np.intp)
-
-
-def _as_node(node: object, name: str) -> int:
-    if isinstance(node, Integral) and not isinstance(node, bool):
-        return int(_as_nodes([int(node)], name)[0])
-    raise InputError(f"{name} must be an integer, the label of a node; got {node!r}")
+def _topological_rank(tail: IntArray, head: IntArray, count: int) -> IntArray | None:
+    """Return the rank of each node in topological order, (count,); None if there is a cycle."""
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for start, end in zip(tail.tolist(), head.tolist(), strict=True):
+        sorter.add(end, start)
+    try:
+        order = np.fromiter(sorter.static_order(), dtype=np.intp)
+    except CycleError:
+        return None
+    rank = np.zeros(count, dtype=np.intp)
+    rank[order] = np.arange(order.size)
+    return rank
 
 
 def _reached(graph: csr_array, start: int) -> BoolArray:

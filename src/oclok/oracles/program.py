@@ -1,42 +1,57 @@
 """Super arms described by linear constraints, and solved as an integer program.
 
-| symbol       | meaning                                                                |
-|--------------|------------------------------------------------------------------------|
-| x            | 1 where a base arm is chosen, 0 elsewhere; shape (M,)                  |
-| A            | one row per constraint, divided by its largest coefficient; (R, M)     |
-| lower, upper | bounds of A x, divided likewise; (R,)                                  |
+| symbol       | meaning                                                                     |
+|--------------|-----------------------------------------------------------------------------|
+| x            | 1 where a base arm is chosen, 0 elsewhere; shape (M,)                       |
+| A            | one row of coefficients per constraint; (R, M)                              |
+| lower, upper | bounds of A x; (R,)                                                         |
+| scale        | power of two that brings a row's largest coefficient to between 1/2 and 1   |
+
+HiGHS works with tolerances: it takes a constraint for met that is missed by 1e-6, and its
+presolve and cuts can lose points that meet one by less than that. So it is given a relaxation, in
+which every feasible x keeps a distance of `RELAXATION` from each bound, and is told by cover cuts,
+derived in exact arithmetic, of each answer that is not feasible. An answer that is feasible is
+best of the relaxation, hence best of all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from oclok.errors import InfeasibleError, InputError, OracleError
-from oclok.oracles.base import SumOracle
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.oracles.cover_cuts import CoverCut, cover_cut, exceeds
+from oclok.oracles.exact_sum import ExactSumOracle
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from oclok.validation import as_vector
 
-#: How far a constraint may be missed, in terms of its largest coefficient; as in HiGHS.
-TOLERANCE = 1e-6
+#: How far constraints are relaxed, with coefficients of at most 1; ten times HiGHS' tolerance.
+RELAXATION = 1e-5
 #: HiGHS stops at a gap of 1e-6. With indices scaled up to this size that is 1e-10 of the largest.
-LARGEST_INDEX = 1e4
+LARGEST_SCALED_INDEX = 1e4
+#: Cuts after which a program counts as too hard; each costs one more solve.
+LARGEST_CUT_COUNT = 500
 
 
-class Program(SumOracle):
+class Program(ExactSumOracle):
     """Choose base arms with the largest sum such that lower ≤ A x ≤ upper, x being 0 or 1.
 
-    For whatever no other oracle describes. Solved by HiGHS, exactly (α = 1) up to 1e-10 of the
-    largest index; that can take long for large or intricate problems. A constraint counts as
-    met if it is missed by no more than 1e-6 of its row's largest coefficient. Between super
-    arms of equal value the answer is the same each time, but not by position. Where nothing is
-    feasible, a call raises `InfeasibleError`.
+    For whatever no other oracle describes. Feasible is what meets all constraints in exact
+    arithmetic on the floats given, with no tolerance: 0.1 + 0.2 exceeds 0.3, so that decimals are
+    best multiplied to whole numbers. Solved by HiGHS, exactly (α = 1) up to 1e-10 of the largest
+    index; that can take long for large or intricate problems. Between super arms of equal value
+    the answer is the same each time, but not by position. Where nothing is feasible, a call
+    raises `InfeasibleError`; where more than 500 sets miss a constraint by next to nothing and
+    would be better, an `OracleError`.
 
     Args:
-        A: coefficients, dense or a SciPy sparse array; shape (R, M).
-        lower: lower bounds, one for all rows or shape (R,); `-np.inf` for none.
-        upper: upper bounds, likewise; `np.inf` for none.
+        A: coefficients, dense or a SciPy sparse array, shape (R, M); or a list of rows, of which
+            each has shape (M,) or is the name of a column.
+        lower: lower bounds, one for all rows or shape (R,); None or `-np.inf` for none.
+        upper: upper bounds, likewise; None or `np.inf` for none.
 
     Two base arms, but not both of the first two:
 
@@ -45,77 +60,147 @@ class Program(SumOracle):
     array([0, 3])
     """
 
-    def __init__(self, A: Any, lower: ArrayLike, upper: ArrayLike) -> None:
-        matrix = _as_matrix(A)
-        rows, self.size = matrix.shape
-        row = np.repeat(np.arange(rows), np.diff(matrix.indptr))
-        largest = np.zeros(rows)
-        np.maximum.at(largest, row, np.abs(matrix.data))
-        largest[largest == 0] = 1.0
-        matrix.data /= largest[row]
-        low, high = _as_bounds(lower, "lower", rows), _as_bounds(upper, "upper", rows)
+    def __init__(self, A: Any, lower: ArrayLike | None, upper: ArrayLike | None) -> None:
+        self.A: Any = _as_rows(A) if _names_columns(A) else _as_matrix(A)
+        rows = len(self.A) if isinstance(self.A, list) else self.A.shape[0]
+        self.lower = _as_bounds(lower, "lower", -np.inf)
+        self.upper = _as_bounds(upper, "upper", np.inf)
+        for name, bounds in (("lower", self.lower), ("upper", self.upper)):
+            if bounds.shape not in ((), (rows,)):
+                raise InputError(
+                    f"{name} must be one number, or one for each of the {rows} rows; "
+                    f"got shape {bounds.shape}"
+                )
+        low, high = (np.broadcast_to(b, (rows,)) for b in (self.lower, self.upper))
         if (low > high).any():
             first = int(np.argmax(low > high))
             raise InputError(
                 f"lower must not exceed upper; row {first} has {low[first]} and {high[first]}"
             )
+        self._prepare_if_resolved()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that rows of `A` stand for."""
+        rows = self.A if isinstance(self.A, list) else ()
+        return tuple(dict.fromkeys(row for row in rows if isinstance(row, str)))
+
+    def _with_columns(self, found: dict[str, ArrayLike]) -> dict[str, Any]:
+        rows = [
+            as_vector(found[row], f"column {row!r}") if isinstance(row, str) else row
+            for row in self.A
+        ]
+        return {"A": rows}
+
+    def _prepare(self) -> None:
+        rows, self.size = self.A.shape
+        row = np.repeat(np.arange(rows), np.diff(self.A.indptr))
+        largest = np.zeros(rows)
+        np.maximum.at(largest, row, np.abs(self.A.data))
+        power = -np.frexp(largest)[1]
+        scaled = self.A.copy()
+        scaled.data = np.ldexp(scaled.data, power[row])
+        low, high = (np.broadcast_to(b, (rows,)) for b in (self.lower, self.upper))
         with np.errstate(over="ignore"):
-            self._A, self._lower, self._upper = matrix, low / largest, high / largest
+            self._relaxed = (
+                scaled,
+                np.ldexp(low, power) - RELAXATION,
+                np.ldexp(high, power) + RELAXATION,
+            )
+        self._bounds = low, high
 
     def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether `super_arm` meets all constraints, give or take the tolerance."""
+        """Return whether `super_arm` meets all constraints in exact arithmetic."""
         chosen = self._positions(super_arm)
         if chosen is None:
             return False
-        x = np.zeros(self._A.shape[1])
-        x[chosen] = 1.0
-        sums = self._A @ x
-        above, below = sums >= self._lower - TOLERANCE, sums <= self._upper + TOLERANCE
-        return bool(above.all() and below.all())
+        x: BoolArray = np.zeros(self.A.shape[1], dtype=np.bool_)
+        x[chosen] = True
+        return self._missed(x) is None
+
+    def _missed(self, x: BoolArray) -> tuple[FloatArray, float] | None:
+        """Return a, b of a constraint a x ≤ b that x misses in exact arithmetic; None if none."""
+        scaled, relaxed_low, relaxed_high = self._relaxed
+        sums = scaled @ x.astype(np.float64)
+        near = (sums < relaxed_low + 2 * RELAXATION) | (sums > relaxed_high - 2 * RELAXATION)
+        for row in near.nonzero()[0]:
+            low, high = self._bounds[0][row], self._bounds[1][row]
+            entries = slice(self.A.indptr[row], self.A.indptr[row + 1])
+            arms, coefficients = self.A.indices[entries], self.A.data[entries]
+            for sign, bound in ((1.0, high), (-1.0, -low)):
+                if exceeds(sign * coefficients[x[arms]], bound):
+                    a = np.zeros(x.size)
+                    a[arms] = sign * coefficients
+                    return a, bound
+        return None
 
     def _solve(self, index: FloatArray) -> IntArray:
         if index.size == 0:
             if not self.is_feasible([]):
                 raise InfeasibleError("no base arms, and the empty super arm is not feasible")
             return np.empty(0, dtype=np.intp)
-        answer = self._milp(index)
-        if answer.status not in (0, 2):  # presolve has been seen to fail on small equalities
-            answer = self._milp(index, presolve=False)
-        if answer.status == 2:
-            raise InfeasibleError("no choice of base arms meets all constraints")
-        if answer.status != 0:
-            raise OracleError(f"the solver found no optimal super arm: {answer.message}")
-        chosen = np.flatnonzero(answer.x > 0.5)
-        if not self.is_feasible(chosen):
-            raise OracleError(
-                f"the solver's answer misses a constraint by more than {TOLERANCE} of its "
-                "largest coefficient; do the coefficients of a row differ too much in size?"
-            )
-        return chosen
+        cuts: list[CoverCut] = []
+        while len(cuts) <= LARGEST_CUT_COUNT:
+            answer = self._milp(index, cuts)
+            if answer.status == 2:
+                raise InfeasibleError("no choice of base arms meets all constraints")
+            if answer.status != 0:
+                raise OracleError(f"the solver found no optimal super arm: {answer.message}")
+            x = answer.x > 0.5
+            missed = self._missed(x)
+            if missed is None:
+                return np.flatnonzero(x)
+            cuts.append(cover_cut(*missed, x))
+        raise OracleError(
+            f"too hard: more than {LARGEST_CUT_COUNT} sets miss a constraint by next to nothing; "
+            "do the coefficients of a row differ too much in size?"
+        )
 
-    def _milp(self, index: FloatArray, *, presolve: bool = True) -> Any:
+    def _milp(self, index: FloatArray, cuts: Sequence[CoverCut]) -> Any:
         from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
 
+        least, most = np.zeros(index.size), np.ones(index.size)
+        least[self._include], most[self._exclude] = 1.0, 0.0
+        constraints = [LinearConstraint(*self._relaxed)]
+        if cuts:
+            rows = np.array([cut.coefficients for cut in cuts])
+            constraints.append(LinearConstraint(rows, -np.inf, [cut.bound for cut in cuts]))
         return milp(
-            -index / (np.abs(index).max() or 1.0) * LARGEST_INDEX,
+            -index / (np.abs(index).max() or 1.0) * LARGEST_SCALED_INDEX,
             integrality=1,
-            bounds=Bounds(0, 1),
-            constraints=LinearConstraint(self._A, self._lower, self._upper),
-            options={"mip_rel_gap": 0, "presolve": presolve},
+            bounds=Bounds(least, most),
+            constraints=constraints,
+            options={"mip_rel_gap": 0, "presolve": False},
         )
 
     def _state(self) -> dict[str, Any]:
-        A = {"data": self._A.data, "indices": self._A.indices, "indptr": self._A.indptr}
-        return {**self.__dict__, "_A": {**A, "shape": self._A.shape}}
+        state = super()._state()
+        if isinstance(self.A, csr_array):
+            A = {"data": self.A.data, "indices": self.A.indices, "indptr": self.A.indptr}
+            state["A"] = {**A, "shape": self.A.shape}
+        return state
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        A = state["_A"]
-        self._A = csr_array((A["data"], A["indices"], A["indptr"]), shape=A["shape"])
+        A = state["A"]
+        if isinstance(A, dict):
+            A = csr_array((A["data"], A["indices"], A["indptr"]), shape=A["shape"])
+        super()._restore({**state, "A": A})
+
+
+def _names_columns(A: Any) -> bool:
+    return isinstance(A, list | tuple) and any(isinstance(row, str) for row in A)
+
+
+def _as_rows(A: Any) -> list[str | list[float]]:
+    rows = (row if isinstance(row, str) else as_vector(row, "A's rows").tolist() for row in A)
+    return list(rows)
 
 
 def _as_matrix(A: Any) -> csr_array:
-    array = A if issparse(A) else np.asarray(A)
+    try:
+        array = A if issparse(A) else np.asarray(A)
+    except ValueError as reason:
+        raise InputError(f"A must be numbers of shape (R, M); {reason}") from None
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(
             "A must be numbers of shape (R, M), one column per base arm; "
@@ -128,14 +213,14 @@ def _as_matrix(A: Any) -> csr_array:
     return matrix
 
 
-def _as_bounds(bounds: ArrayLike, name: str, rows: int) -> FloatArray:
+def _as_bounds(bounds: Any, name: str, no_bound: float) -> FloatArray:
+    if bounds is None:
+        bounds = no_bound
+    elif isinstance(bounds, list | tuple):
+        bounds = [no_bound if bound is None else bound for bound in bounds]
     array = np.asarray(bounds)
-    if array.dtype.kind not in "biuf" or array.shape not in ((), (rows,)):
-        raise InputError(
-            f"{name} must be one number, or one for each of the {rows} rows; "
-            f"got shape {array.shape}, dtype {array.dtype}"
-        )
-    impossible = np.inf if name == "lower" else -np.inf
-    if np.isnan(array).any() or (array == impossible).any():
-        raise InputError(f"{name} must not be NaN or {impossible}")
-    return np.broadcast_to(array, (rows,)).astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be numbers, or None where there is none; got {bounds!r}")
+    if np.isnan(array).any() or (array == -no_bound).any():
+        raise InputError(f"{name} must not be NaN or {-no_bound}")
+    return array.astype(np.float64)

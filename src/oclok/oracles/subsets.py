@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from oclok.errors import InfeasibleError, InputError, OracleError
-from oclok.oracles.base import Oracle, SumOracle, best_of
+from oclok.oracles.base import best_of
+from oclok.oracles.exact_sum import ExactSumOracle
+from oclok.oracles.json_form import json_key
+from oclok.oracles.labels import number_labels
+from oclok.oracles.parametric import ParametricOracle
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_vector
 
 
-class TopK(Oracle):
+class TopK(ParametricOracle):
     """Choose the k base arms with the largest indices, whatever base arms there are.
 
     Always exactly k of them, also where indices are negative; all of them where fewer are there.
@@ -26,8 +30,8 @@ class TopK(Oracle):
 
     Args:
         k: how many base arms to choose.
-        reward: nondecreasing function of the sum of the outcomes, such as `np.log1p`; the sum
-            itself if left out. Only NumPy's universal functions can be saved to a file.
+        reward: nondecreasing function of the sum of the outcomes, such as `np.log1p`, or the
+            name of one of NumPy's; the sum itself if left out. Only NumPy's can be saved.
 
     >>> oracle = TopK(2)
     >>> oracle([0.3, 0.9, 0.1, 0.9])
@@ -36,14 +40,19 @@ class TopK(Oracle):
     1.0116009116784799
     """
 
+    alpha = 1.0
     is_sequential = True
 
-    def __init__(self, k: int, reward: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, k: int, reward: Callable[[Any], Any] | str | None = None) -> None:
         self.k = as_count(k, "k")
-        if reward is not None and not callable(reward):
-            raise InputError(f"reward must be a function of the sum of outcomes; got {reward!r}")
-        self.reward = reward
-        self.lipschitz = 1.0 if reward is None or reward is np.log1p else None
+        self.reward = _as_reward(reward)
+        self.lipschitz = 1.0 if self.reward is None or self.reward is np.log1p else None
+        self._prepare_if_resolved()
+
+    def _prepare(self) -> None:
+        self._room = self.k - self._include.size
+        if self._room < 0:
+            raise InfeasibleError(f"{self._include.size} base arms are included; k = {self.k}")
 
     def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
         """Return the reward of the sum of `means` (M,) over `super_arm`."""
@@ -58,49 +67,77 @@ class TopK(Oracle):
             raise OracleError(f"the reward of the sum {total} must be finite; it is {reward}")
         return reward
 
+    def values(self, means: FloatArray, super_arm: IntArray) -> FloatArray:
+        """Return the rewards of the sums of `means` (S, M) over `super_arm`, shape (S,)."""
+        return self._rewards(means[:, super_arm].sum(axis=1))
+
+    def best_values(self, means: FloatArray) -> FloatArray:
+        """Return the rewards of the k largest of each row of `means` (S, M), shape (S,)."""
+        cut = means.shape[1] - self.k
+        if cut <= 0 or self._include.size or self._exclude.size:
+            return super().best_values(means)
+        return self._rewards(np.partition(means, cut, axis=1)[:, cut:].sum(axis=1))
+
+    def _rewards(self, totals: FloatArray) -> FloatArray:
+        if self.reward is None:
+            return totals
+        with np.errstate(all="ignore"):
+            return np.array([float(self.reward(total)) for total in totals])
+
     def is_feasible(self, super_arm: ArrayLike) -> bool:
         """Return whether `super_arm` has k base arms, or is all of fewer: 0, 1, …, n-1."""
         chosen = self._positions(super_arm)
         if chosen is None or chosen.size == 0:
             return False
-        return chosen.size == self.k or bool(chosen[-1] + 1 == chosen.size < self.k)
+        if chosen.size >= self.k:
+            return chosen.size == self.k
+        both = np.append(chosen, self._exclude)
+        return bool(both.max() + 1 == both.size)
 
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
-        """Return whether `super_arm` at its worst still beats every other base arm at its best."""
-        least = (index[super_arm] - error[super_arm]).min()
-        others = index + error
-        others[super_arm] = -np.inf
-        return bool(least > others.max())
+        """Return whether `super_arm` at its worst still beats every other base arm at its best.
 
-    def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
+        Both are rounded outwards, so that no rounding error can decide.
+        """
+        if super_arm.size != min(self.k, index.size - self._exclude.size):
+            return False
+        with np.errstate(over="ignore"):
+            least, most = index - error, index + error
+        least[self._include] = np.inf  # no choice
+        most[super_arm] = most[self._exclude] = -np.inf
+        worst, rival = float(least[super_arm].min(initial=np.inf)), float(most.max(initial=-np.inf))
+        if worst == np.inf or rival == -np.inf:
+            return True
+        return math.nextafter(worst, -math.inf) > math.nextafter(rival, math.inf)
+
+    def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arm with the largest index that is not `chosen` yet, k times over."""
-        allowed = np.full(index.size, chosen.size < self.k)
+        allowed = self._is_free(index.size) & (chosen.size < self.k)
         allowed[chosen] = False
         return best_of(index, allowed)
 
     def _solve(self, index: FloatArray) -> IntArray:
         if index.size == 0:
             raise InfeasibleError("no base arms: TopK needs at least one to choose from")
-        if index.size <= self.k:
-            return np.arange(index.size)
-        cut = index.size - self.k
-        least = np.partition(index, cut)[cut]
-        chosen: IntArray = (index >= least).nonzero()[0]
-        if chosen.size > self.k:
-            tied = np.flatnonzero(index[chosen] == least)
-            chosen = np.delete(chosen, tied[self.k - chosen.size :])
-        return chosen
+        if self._include.size == self._exclude.size == 0:
+            return _top(index, self.k)
+        free = self._is_free(index.size).nonzero()[0]
+        if free.size == self._include.size == 0:
+            raise InfeasibleError("all base arms are excluded")
+        return np.sort(np.append(self._include, free[_top(index[free], self._room)]))
 
 
-class Partition(SumOracle):
+class Partition(ExactSumOracle):
     """Choose base arms with the largest sum, at most so many of each group.
 
     Exact: α = 1. Only base arms with a positive index are chosen; the empty super arm is
     feasible. Between equal indices of a group the lower position is chosen.
 
     Args:
-        groups: label of the group of each base arm, any hashable values; M of them.
-        limits: the largest number of base arms of any group, or a dict with one for each label.
+        groups: label of the group of each base arm, any hashable values, M of them; or the name
+            of a column.
+        limits: the largest number of base arms of any group, or a dict with one for each label,
+            where a label that is a number may also be written as a string, as in JSON.
 
     >>> oracle = Partition(["red", "red", "blue", "blue"], limits={"red": 1, "blue": 2})
     >>> oracle([0.5, 0.7, 0.2, -0.1])
@@ -108,15 +145,28 @@ class Partition(SumOracle):
     """
 
     is_sequential = True
+    per_arm = ("groups",)
 
     def __init__(
-        self, groups: Iterable[Hashable] | ArrayLike, limits: int | Mapping[Any, int]
+        self, groups: Iterable[Hashable] | ArrayLike | str, limits: int | Mapping[Any, int]
     ) -> None:
-        labels = _as_labels(groups)
-        number = {label: position for position, label in enumerate(dict.fromkeys(labels))}
-        self.size = len(labels)
-        self._group = np.array([number[label] for label in labels], dtype=np.intp)
-        self._limit = _as_limits(limits, list(number))
+        self.groups = groups if isinstance(groups, str) else _as_labels(groups)
+        self.limits = _as_limits(limits)
+        self._prepare_if_resolved()
+
+    def _prepare(self) -> None:
+        self.size = len(self.groups)
+        self._group, count = number_labels(self.groups)
+        labels = list(dict.fromkeys(self.groups))
+        self._limit = np.array([_limit_of(label, self.limits) for label in labels], dtype=np.intp)
+        self._free = self._is_free(self.size)
+        self._room = self._limit - np.bincount(self._group[self._include], minlength=count)
+        if (self._room < 0).any():
+            first = int(np.argmax(self._room < 0))
+            raise InfeasibleError(
+                f"{self._limit[first] - self._room[first]} base arms of group {labels[first]!r} "
+                f"are included; its limit is {self._limit[first]}"
+            )
 
     def is_feasible(self, super_arm: ArrayLike) -> bool:
         """Return whether `super_arm` has no more base arms of any group than its limit."""
@@ -126,19 +176,53 @@ class Partition(SumOracle):
         counts = np.bincount(self._group[chosen], minlength=self._limit.size)
         return bool((counts <= self._limit).all())
 
-    def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
+    def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arm with the largest positive index whose group has room left."""
         room = self._limit - np.bincount(self._group[chosen], minlength=self._limit.size)
-        allowed = (index > 0) & (room[self._group] > 0)
+        allowed = (index > 0) & (room[self._group] > 0) & self._free
         allowed[chosen] = False
         return best_of(index, allowed)
 
     def _solve(self, index: FloatArray) -> IntArray:
-        order = np.flatnonzero(index > 0)
+        order = np.flatnonzero((index > 0) & self._free)
         order = order[np.lexsort((-index[order], self._group[order]))]
         group = self._group[order]
         rank = np.arange(order.size) - np.searchsorted(group, group)
-        return np.sort(order[rank < self._limit[group]])
+        return np.sort(np.append(self._include, order[rank < self._room[group]]))
+
+    def _state(self) -> dict[str, Any]:
+        limits = self.limits if isinstance(self.limits, int) else list(self.limits.items())
+        return {**super()._state(), "limits": limits}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        limits = state["limits"]
+        super()._restore({**state, "limits": limits if isinstance(limits, int) else dict(limits)})
+
+
+def _as_reward(reward: Any) -> Callable[[Any], Any] | None:
+    if isinstance(reward, str):
+        function = getattr(np, reward, None)
+        if not (isinstance(function, np.ufunc) and function.nin == function.nout == 1):
+            raise InputError(f"reward must name a NumPy function such as 'log1p'; got {reward!r}")
+        return function
+    if reward is None or callable(reward):
+        return cast(Callable[[Any], Any] | None, reward)
+    raise InputError(f"reward must be a function of the sum of outcomes; got {reward!r}")
+
+
+def _top(index: FloatArray, k: int) -> IntArray:
+    """Return the positions of the `k` largest indices, the lower positions between equals."""
+    if index.size <= k:
+        return np.arange(index.size)
+    if k == 0:
+        return np.empty(0, dtype=np.intp)
+    cut = index.size - k
+    least = np.partition(index, cut)[cut]
+    chosen: IntArray = (index >= least).nonzero()[0]
+    if chosen.size > k:
+        tied = np.flatnonzero(index[chosen] == least)
+        chosen = np.delete(chosen, tied[k - chosen.size :])
+    return chosen
 
 
 def _as_labels(groups: Any) -> list[Any]:
@@ -149,14 +233,24 @@ def _as_labels(groups: Any) -> list[Any]:
         raise InputError(
             f"groups must be one hashable label per base arm; got {str(groups)[:80]}"
         ) from None
+    missing = [position for position, label in enumerate(labels) if label != label]
+    if missing:
+        raise InputError(f"groups must have no missing label; position {missing[0]} is NaN")
     return labels
 
 
-def _as_limits(limits: int | Mapping[Any, int], labels: list[Any]) -> IntArray:
+def _as_limits(limits: int | Mapping[Any, int]) -> int | dict[Any, int]:
     if not isinstance(limits, Mapping):
-        return np.full(len(labels), as_count(limits, "limits", least=0))
-    missing = [label for label in labels if label not in limits]
-    if missing:
-        raise InputError(f"limits must name every group; group {missing[0]!r} is missing")
-    counts = [as_count(limits[label], f"limits[{label!r}]", least=0) for label in labels]
-    return np.array(counts, dtype=np.intp)
+        return as_count(limits, "limits", least=0)
+    return {label: as_count(n, f"limits[{label!r}]", least=0) for label, n in limits.items()}
+
+
+def _limit_of(label: Any, limits: int | dict[Any, int]) -> int:
+    if isinstance(limits, int):
+        return limits
+    if label in limits:
+        return limits[label]
+    key = json_key(label)
+    if key is not None and key in limits:
+        return limits[key]
+    raise InputError(f"limits must name every group; group {label!r} is missing")

@@ -98,7 +98,7 @@ class KeptRounds(Persistent):
             start, stop = stop, stop + len(contexts)
             f = samples[:, start:stop]
             result[:, n] = oracle.best_values(f) - oracle.values(f, super_arm)
-        return np.maximum(result, 0.0)
+        return np.maximum(np.nan_to_num(result), 0.0)  # a reward need not exist for every f
 
     def _state(self) -> dict[str, Any]:
         return dict(self.__dict__)

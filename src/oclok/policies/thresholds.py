@@ -20,8 +20,8 @@ import numpy as np
 
 from oclok.decision import Decision
 from oclok.errors import InfeasibleError, InputError, OracleError
-from oclok.oracles.among import Among
 from oclok.oracles.base import Oracle
+from oclok.oracles.restricted import RestrictedOracle
 from oclok.policies.base import Belief
 from oclok.policies.group_checks import as_array, as_groups, as_pairs, as_thresholds
 from oclok.policies.ucb import UCBPolicy
@@ -211,7 +211,7 @@ class GroupThresholds(UCBPolicy):
         return learned
 
 
-class _AmongGood(Among):
+class _AmongGood(RestrictedOracle):
     """The base arms of groups that can be good enough.
 
     `is_certain` says whether these are, provably, those that the exact posterior leaves.

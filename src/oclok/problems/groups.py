@@ -22,7 +22,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from oclok.oracles import TopK
-from oclok.oracles.among import Among
+from oclok.oracles.restricted import RestrictedOracle
 from oclok.policies.base import Policy
 from oclok.policies.tcgp_ucb import TCGPUCB
 from oclok.posterior import ExactPosterior
@@ -63,7 +63,7 @@ class GroupRound(Round):
     def best(self) -> IntArray:
         """Return the best super arm out of groups that are good enough."""
         positions = np.flatnonzero(self.is_good[self.groups])
-        return Among(self.oracle, positions, len(self.means))(self.means)
+        return RestrictedOracle(self.oracle, positions, len(self.means))(self.means)
 
     def play_both(self, super_arm: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Return reward outcomes, as `play` does, and group outcomes; shape (K, 2)."""

@@ -21,7 +21,9 @@ LARGEST = 14
 #: How often an oracle that may fail (beta < 1) is asked for each index.
 RUNS = 20
 #: Relative difference of values that is taken for a rounding error.
-ROUNDING = 1e-9
+VALUE_ROUNDING = 1e-9
+#: Errors of the index, in terms of its size, for which claims of stability are tried.
+STABILITY_ERRORS = (1e-6, 0.03, 0.3, 3.0)
 
 #: How indices of each family are drawn, given a generator and the number of base arms.
 FAMILIES: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
@@ -48,7 +50,10 @@ def check_oracle(
 
     Its super arms must be feasible, ascending, worth `alpha` times the best one (in a share of
     `beta` of all runs), and the same when asked again (if `beta` is 1) or saved and loaded. It
-    must refuse bad indices, and raise `InfeasibleError` only where nothing is feasible.
+    must refuse bad indices, and raise `InfeasibleError` only where nothing is feasible. What it
+    claims beyond that must hold: `lipschitz`, where it is not None, and `is_stable`, where that
+    is True. If it can include and exclude base arms (`given`), it must do so as well as `alpha`
+    says.
 
     Args:
         oracle: an oracle for at most 14 base arms.
@@ -128,6 +133,7 @@ def _check_instance(oracle: Oracle, index: FloatArray, feasible: FeasibleOfSizes
     check(np.array_equal(index, given), f"the index {given} was changed into {index}")
     _check_answer(oracle, index, super_arm)
     _check_lipschitz(oracle, index, super_arm)
+    _check_stability(oracle, index, super_arm)
     loaded = twin(index)
     check(
         np.array_equal(loaded, super_arm),
@@ -143,6 +149,7 @@ def _check_instance(oracle: Oracle, index: FloatArray, feasible: FeasibleOfSizes
     def best(sizes: range) -> float:
         return max(oracle.value(index, rival) for rival in feasible(sizes))
 
+    _check_given(oracle, index, feasible(range(super_arm.size, super_arm.size + 1)), feasible)
     good = []
     for answer in (super_arm, *again):
         _check_answer(oracle, index, answer)
@@ -172,17 +179,89 @@ def _check_answer(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> Non
 
 
 def _check_lipschitz(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> None:
-    """Check |u(f) - u(f')| ≤ B Σ|f_i - f'_i| for two f with values in [0, 1]."""
+    """Check |u(f) - u(f')| ≤ B Σ|f_i - f'_i| for f with values in [0, 1], changed in all or one."""
     if oracle.lipschitz is None:
         return
     means, others = np.sin(index) ** 2, np.cos(3 * index) ** 2
-    change = abs(oracle.value(means, super_arm) - oracle.value(others, super_arm))
-    allowed = oracle.lipschitz * float(np.abs(means - others)[super_arm].sum())
+    changed = [others]
+    for arm in super_arm[:4]:
+        changed.append(means.copy())
+        changed[-1][arm] = 0.0 if means[arm] > 0.5 else 1.0
+    for others in changed:
+        change = abs(oracle.value(means, super_arm) - oracle.value(others, super_arm))
+        allowed = oracle.lipschitz * float(np.abs(means - others)[super_arm].sum())
+        check(
+            change <= allowed + VALUE_ROUNDING,
+            f"the value of {super_arm} changes by {change} between the means {means} and "
+            f"{others}; lipschitz = {oracle.lipschitz} allows {allowed}",
+        )
+
+
+def _check_stability(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> None:
+    """Check that a choice called stable is made for any index within the error."""
+    if oracle.beta < 1:
+        check(
+            not oracle.is_stable(index, super_arm, np.zeros(index.size)),
+            f"is_stable of {super_arm} for {index}: nothing is certain where beta < 1",
+        )
+        return
+    rng = np.random.default_rng(0)
+    size = float(np.abs(index).max()) or 1.0
+    for error in [size * e * np.ones(index.size) for e in STABILITY_ERRORS]:
+        if not oracle.is_stable(index, super_arm, error):
+            continue
+        away = np.ones(index.size)
+        away[super_arm] = -1.0
+        for sign in (away, -away, rng.uniform(-1, 1, index.size)):
+            _check_same_answer(oracle, index, super_arm, index + sign * error, f"{error[0]:.3g}")
+    if oracle.is_stable(index, super_arm, np.full(index.size, np.inf)):
+        for other in (-index, 9 * rng.uniform(-size, size, index.size)):
+            _check_same_answer(oracle, index, super_arm, other, "inf")
+
+
+def _check_same_answer(
+    oracle: Oracle, index: FloatArray, super_arm: IntArray, other: FloatArray, error: str
+) -> None:
+    try:
+        answer = oracle(other)
+    except OracleError as reason:
+        raise AssertionError(
+            f"{super_arm} for {index} is called stable within an error of {error}, but {other} "
+            f"is refused: {reason}"
+        ) from reason
     check(
-        change <= allowed + ROUNDING,
-        f"the value of {super_arm} changes by {change} between the means {means} and {others}; "
-        f"lipschitz = {oracle.lipschitz} allows {allowed}",
+        np.array_equal(answer, super_arm),
+        f"{super_arm} for {index} is called stable within an error of {error}, but {other} "
+        f"gives {answer}",
     )
+
+
+def _check_given(
+    oracle: Oracle, index: FloatArray, rivals: list[IntArray], feasible: FeasibleOfSizes
+) -> None:
+    """Check what is chosen when one base arm of some feasible set is included, another excluded."""
+    rival = rivals[len(rivals) // 2]
+    include = rival[-1:]
+    exclude = np.setdiff1d(np.arange(index.size), rival)[:1]
+    try:
+        given = oracle.given(include, exclude)
+        answer = given(index)
+    except InfeasibleError as reason:
+        raise AssertionError(
+            f"given(include={include}, exclude={exclude}) is infeasible ({reason}), but {rival} "
+            "would do"
+        ) from reason
+    except OracleError:  # some oracles cannot include or exclude, or not here; they say so
+        return
+    _check_answer(given, index, answer)
+    what = f"given(include={include}, exclude={exclude}), the answer to {index}, {answer},"
+    check(oracle.is_feasible(answer), f"{what} is not feasible")
+    check(np.isin(include, answer).all(), f"{what} lacks a base arm that must be included")
+    check(not np.isin(exclude, answer).any(), f"{what} has a base arm that must be excluded")
+    if oracle.beta == 1:
+        sets = rivals if oracle.size is None else feasible(range(index.size + 1))
+        rest = [s for s in sets if given.is_feasible(s)]
+        _is_good(given, index, answer, max(given.value(index, s) for s in rest))
 
 
 def _is_good(oracle: Oracle, index: FloatArray, super_arm: IntArray, best: float) -> bool:
@@ -190,7 +269,7 @@ def _is_good(oracle: Oracle, index: FloatArray, super_arm: IntArray, best: float
     if oracle.alpha < 1 and best < 0:  # a share of a loss promises nothing
         return True
     value = oracle.value(index, super_arm)
-    good = value >= oracle.alpha * best - ROUNDING * max(1.0, abs(best))
+    good = value >= oracle.alpha * best - VALUE_ROUNDING * max(1.0, abs(best))
     check(
         good or oracle.beta < 1,
         f"the answer to {index}, {super_arm}, is worth {value}, less than alpha = {oracle.alpha} "

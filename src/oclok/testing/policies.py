@@ -283,6 +283,8 @@ def _check_saving(policy: Policy, rounds: _Rounds) -> None:
 class _Everything(SumOracle):
     """An oracle whose only super arm is all of `size` base arms."""
 
+    alpha = 1.0
+
     def __init__(self, size: int) -> None:
         self.size = size
 

@@ -1,9 +1,10 @@
-"""The search behind `Coverage`: k left nodes of a bipartite graph with the largest u.
+"""Branch and bound and greedy search behind `Coverage`: k left nodes with the largest u.
 
     p_ij   probability that left node i, if chosen, activates right node j
     P      p_ij of the left nodes in question, (n, m), an array or a sparse matrix
     S      chosen left nodes; u(S) = Σ_j (1 - Π_{i∈S} (1 - p_ij))
-    miss   Π_{i∈S} (1 - p_ij), the probability that S misses j, (m,)
+    miss   Π_{i∈S} (1 - p_ij), the probability that S misses j, (m,); where nodes are already
+           chosen before the search, what it starts from is theirs
     gain   u(S ∪ {i}) - u(S) = Σ_j p_ij miss_j, that is P @ miss; never grows as S does
 
 Nodes go by rank, with falling u({i}). As gains never grow, a node far behind can be left out as
@@ -20,16 +21,16 @@ from scipy.sparse import csr_array
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 
-#: A matrix is dense up to this many entries, or that many times its edges.
-SMALL, MOST_ZEROS = 2**16, 32
-#: Two values that differ by less than this share of them are equal, whatever rounding did.
-ROUNDING = 1e-12
-#: Nodes that greedy looks at first, and how many times as many next, where these leave it open.
-HEAD, FARTHER = 16, 4
+#: A matrix is dense up to this many entries, or this many times the number of its edges.
+SMALL_MATRIX_ENTRIES, DENSE_ENTRIES_PER_EDGE = 2**16, 32
+#: Values whose relative difference is below this are equal up to rounding.
+COVERAGE_ROUNDING = 1e-12
+#: Nodes that greedy considers first, and the factor by which it widens that if inconclusive.
+GREEDY_FIRST_NODES, GREEDY_GROWTH = 16, 4
 #: Entries of the largest dense array that the search makes; 8 bytes each.
-LARGEST_DENSE = 2**22
-#: Pairs of nodes whose best third node is looked for.
-MOST_PAIRS = 64
+LARGEST_DENSE_ENTRIES = 2**22
+#: Pairs of nodes whose best third node `best_three` searches for before it gives up.
+LARGEST_PAIR_COUNT = 64
 
 
 class Ranked:
@@ -38,10 +39,21 @@ class Ranked:
     Attributes:
         order: the node of each rank, (n,).
         top: u({i}) by rank, (n,).
+        miss: from which the search starts, for the columns of `rows`; ones unless nodes are
+            already chosen.
     """
 
-    def __init__(self, left: IntArray, right: IntArray, p: FloatArray, n: int, m: int) -> None:
-        singles = sums(left, p, n)
+    def __init__(
+        self,
+        left: IntArray,
+        right: IntArray,
+        p: FloatArray,
+        n: int,
+        m: int,
+        miss: FloatArray | None = None,
+    ) -> None:
+        singles = sums(left, p if miss is None else p * miss[right], n)
+        self.miss = self._all_miss = np.ones(m) if miss is None else miss
         self.order: IntArray = (-singles).argsort(kind="stable")
         self.top: FloatArray = singles[self.order]
         start = np.empty(n, dtype=np.intp)  # of each node's row in P by rank, flat
@@ -58,14 +70,15 @@ class Ranked:
             size = count * self._m
             inside = (self._cells < size).nonzero()[0]
             cells, p = self._cells[inside], self._p[inside]
-            if size <= max(SMALL, MOST_ZEROS * p.size):
+            if size <= max(SMALL_MATRIX_ENTRIES, DENSE_ENTRIES_PER_EDGE * p.size):
                 P = np.zeros(size)
                 P[cells] = p
-                self._known = P.reshape(count, self._m)
+                self._known, self.miss = P.reshape(count, self._m), self._all_miss
             else:
                 row, column = np.divmod(cells, self._m)
                 columns, column = np.unique(column, return_inverse=True)
                 self._known = csr_array((p, (row, column)), shape=(count, columns.size))
+                self.miss = self._all_miss[columns]
         return self._known[:count]
 
 
@@ -81,25 +94,25 @@ def _dense(rows: Any) -> FloatArray:
 
 def greedy(ranked: Ranked, k: int) -> tuple[IntArray, float]:
     """Return the ranks of k nodes, each of the largest gain given those before it, and u."""
-    n, count = ranked.top.size, max(HEAD, 2 * k)
+    n, count = ranked.top.size, max(GREEDY_FIRST_NODES, 2 * k)
     found = None
     while found is None:
         rest = float(ranked.top[count]) if count < n else -1.0
         found = _greedy_among(ranked.rows(min(count, n)), ranked, k, rest)
-        count *= FARTHER
+        count *= GREEDY_GROWTH
     return found
 
 
 def _greedy_among(P: Any, ranked: Ranked, k: int, rest: float) -> tuple[IntArray, float] | None:
-    """Return what greedy chooses; None if a node not in P, with gains up to `rest`, may be it."""
+    """Return what greedy chooses; None if a node not in P, of gain up to `rest`, may be better."""
     gains, value = ranked.top[: P.shape[0]], 0.0
-    miss = np.ones(P.shape[1])
+    miss = ranked.miss.copy()
     nodes: list[int] = []
     while True:
         node = int(gains.argmax())
         best = float(gains[node])
-        is_tied = gains >= best * (1.0 - ROUNDING)
-        if best * (1.0 - ROUNDING) <= rest:
+        is_tied = gains >= best * (1.0 - COVERAGE_ROUNDING)
+        if best * (1.0 - COVERAGE_ROUNDING) <= rest:
             return None
         if np.count_nonzero(is_tied) > 1:
             tied = is_tied.nonzero()[0]
@@ -122,22 +135,22 @@ def exact(ranked: Ranked, k: int, nodes: IntArray, value: float) -> IntArray:
     largest gains given S. Nodes are added in order of their gains, and after a node only those
     behind it, so that no set is met twice. The last two nodes come from a matrix product.
     """
-    best = value * (1.0 + ROUNDING)
+    best = value * (1.0 + COVERAGE_ROUNDING)
     bound = ranked.top + ranked.top[: k - 1].sum()
     bound[:k] = ranked.top[:k].sum()
     candidates = int(np.count_nonzero(bound > best))
     if candidates == 0:
         return nodes
     P = ranked.rows(candidates)
-    if not isinstance(P, np.ndarray) and P.shape[0] * P.shape[1] <= LARGEST_DENSE:
+    if not isinstance(P, np.ndarray) and P.shape[0] * P.shape[1] <= LARGEST_DENSE_ENTRIES:
         P = P.toarray()
     with blas_threads(2.0 * k * P.shape[0] * P.shape[1]):
-        return _search(P, k, nodes, best)
+        return _search(P, ranked.miss, k, nodes, best)
 
 
-def _search(P: Any, k: int, nodes: IntArray, best: float) -> IntArray:
+def _search(P: Any, miss: FloatArray, k: int, nodes: IntArray, best: float) -> IntArray:
     """Return the k rows of P with the largest value above `best`; `nodes` if there are none."""
-    stack = [_Partial([], 0.0, np.inf, np.ones(P.shape[1]), np.arange(P.shape[0]))]
+    stack = [_Partial([], 0.0, np.inf, miss, np.arange(P.shape[0]))]
     while stack:
         S = stack.pop()
         if S.bound <= best:
@@ -157,7 +170,7 @@ def _search(P: Any, k: int, nodes: IntArray, best: float) -> IntArray:
         elif count:
             first, second, gain = _best_pair(P[behind], miss, gains[:count])
             if S.value + gain > best:
-                best = (S.value + gain) * (1.0 + ROUNDING)
+                best = (S.value + gain) * (1.0 + COVERAGE_ROUNDING)
                 nodes = np.array([*S.nodes, behind[first], behind[second]])
     return nodes
 
@@ -175,7 +188,7 @@ class _Partial(NamedTuple):
 def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, float]:
     """Return the best two nodes to add and their joint gain; the first is one with `gains`."""
     best = (0, 0, -np.inf)
-    rows = max(1, LARGEST_DENSE // max(P.shape))
+    rows = max(1, LARGEST_DENSE_ENTRIES // max(P.shape))
     for start in range(0, gains.size, rows):
         first = np.arange(start, min(start + rows, gains.size))
         both = gains[first] + P @ (miss * (1.0 - _dense(P[first]))).T
@@ -187,12 +200,14 @@ def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, f
 
 
 def best_three(ranked: Ranked, nodes: IntArray, value: float) -> IntArray | None:
-    """Return the ranks of the best three nodes, given good ones; None if too many may be it.
+    """Return the ranks of the best three nodes, or None if there are too many candidates.
+
+    `nodes` and `value` are good ones to start from and their u.
 
     The paper's case, and at its size 3 times as fast as `exact`: by falling singletons, few pairs
     i, j can be part of a better set, as what follows adds no more than the next singleton.
     """
-    best = value * (1.0 + ROUNDING)
+    best = value * (1.0 + COVERAGE_ROUNDING)
     P = ranked.rows(int(np.count_nonzero(ranked.top > best - ranked.top[0] - ranked.top[1])))
     if not isinstance(P, np.ndarray):
         return None
@@ -201,7 +216,7 @@ def best_three(ranked: Ranked, nodes: IntArray, value: float) -> IntArray | None
     for i in range(len(P) - 2):
         if top[i] + top[i + 1] + top[i + 2] <= best:
             break
-        miss = 1.0 - P[i]
+        miss = ranked.miss * (1.0 - P[i])
         both = (top[i] + P @ miss).tolist()
         for j in range(i + 1, len(P) - 1):
             if top[i] + top[j] + top[j + 1] <= best:
@@ -211,8 +226,8 @@ def best_three(ranked: Ranked, nodes: IntArray, value: float) -> IntArray | None
                 gains = P[j + 1 :] @ (miss * (1.0 - P[j]))
                 k = int(gains.argmax())
                 if both[j] + gains[k] > best:
-                    best = (both[j] + float(gains[k])) * (1.0 + ROUNDING)
+                    best = (both[j] + float(gains[k])) * (1.0 + COVERAGE_ROUNDING)
                     nodes = np.array([i, j, j + 1 + k])
-        if pairs > MOST_PAIRS:
+        if pairs > LARGEST_PAIR_COUNT:
             return None
     return nodes

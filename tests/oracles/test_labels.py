@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oclok.oracles.graph import has_repeats, number_nodes
+from oclok.oracles.labels import has_repeats, number_labels
 
 labels = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 
 
 @given(st.lists(labels, max_size=20))
 def test_nodes_are_numbered_by_first_appearance(nodes):
-    numbers, count = number_nodes(np.array(nodes, dtype=np.int64))
+    numbers, count = number_labels(np.array(nodes, dtype=np.int64))
     seen = list(dict.fromkeys(nodes))
     assert numbers.tolist() == [seen.index(node) for node in nodes]
     assert count == len(seen)
@@ -19,7 +19,7 @@ def test_nodes_are_numbered_by_first_appearance(nodes):
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint64])
 def test_nodes_of_any_integer_type_are_numbered(dtype):
     info = np.iinfo(dtype)
-    numbers, count = number_nodes(np.array([info.max, info.min, info.max], dtype=dtype))
+    numbers, count = number_labels(np.array([info.max, info.min, info.max], dtype=dtype))
     assert numbers.tolist() == [0, 1, 0]
     assert count == 2
 
