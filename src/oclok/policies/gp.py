@@ -13,7 +13,7 @@ from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
 from oclok.policies.calibration import Calibration, calibrate
-from oclok.policies.regret import KeptRounds, Regret, estimate
+from oclok.policies.regret import Estimate, KeptRounds, Regret
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
@@ -79,6 +79,7 @@ class GPPolicy(Policy):
         self._innovations = Rows()
         self._refitted_at = 0
         self._kept = KeptRounds()
+        self._estimate: Estimate | None = None
         self._latest: tuple[int, Prediction] | None = None
 
     def calibration(self, levels: tuple[float, ...] = (0.5, 0.8, 0.95)) -> Calibration:
@@ -93,14 +94,16 @@ class GPPolicy(Policy):
     def regret(self, level: float = 0.95) -> Regret:
         """Return how much was left on the table so far, as the posterior sees it.
 
-        A belief under the prior, not a proof: for that see `certificate`.
+        A belief under the prior, not a proof: for that see `certificate`. The cost is amortised:
+        it is computed anew when there are half as many rounds again, and extrapolated in between.
 
         Args:
             level: probability, under the posterior, of the interval.
         """
-        return estimate(
-            self._kept, self.posterior, self.calibration(), as_probability(level, "level")
-        )
+        level = as_probability(level, "level")
+        if self._estimate is None or self._estimate.is_stale(self._kept.rounds):
+            self._estimate = Estimate.of(self._kept, self.posterior)
+        return self._estimate.at(self._kept.rounds, level, self.calibration())
 
     @property
     def residuals(self) -> FloatArray:
@@ -149,11 +152,11 @@ class GPPolicy(Policy):
         return prediction.at(np.flatnonzero(seen))
 
     def _state(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_latest"}
+        return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._latest = None
+        self._latest = self._estimate = None
 
     def _refit(self) -> None:
         if len(self.posterior) < LEAST_TO_REFIT:
@@ -180,6 +183,10 @@ class GPPolicy(Policy):
             most=MOST_TO_REFIT,
             seed=self.round,
         )
+
+
+#: Attributes that are computed again when they are missing, and not saved.
+_TRANSIENT = ("_latest", "_estimate")
 
 
 def _posterior(

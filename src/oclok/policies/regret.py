@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 #: Rounds that are kept at most, and entries of their contexts in all: 2 MB.
 MOST_ROUNDS, MOST_ENTRIES = 128, 262_144
 #: Samples of f.
-SAMPLES = 200
+SAMPLES = 128
+#: The regret is computed anew when there are this many times the rounds, which keeps the cost per
+#: call, with a call per round, to about a millisecond; in between it is extrapolated.
+GROWTH = 1.5
 
 
 @dataclass(frozen=True)
@@ -104,22 +107,37 @@ class KeptRounds(Persistent):
         return dict(self.__dict__)
 
 
-def estimate(
-    kept: KeptRounds, posterior: Posterior, calibration: Calibration, level: float
-) -> Regret:
-    """Return the distribution of the regret of all rounds so far."""
-    T, n = kept.rounds, len(kept)
-    if n == 0:
-        return Regret(0.0, 0.0, 0.0, level, 0.0, T, 0, calibration)
-    rng = np.random.default_rng([T, len(posterior)])
-    r = kept.regrets(posterior, rng)
-    total = r.sum(axis=1)
-    if n < T:
-        weights = rng.dirichlet(np.ones(n), size=len(r))
-        total += (T - n) * np.einsum("sn,sn->s", weights, r)
-    tail = (1 - level) / 2
-    lower, median, upper = np.quantile(total, [tail, 0.5, 1 - tail])
-    latest = r[:, -max(1, n // 4) :]
-    return Regret(
-        float(median), float(lower), float(upper), level, float(latest.mean()), T, n, calibration
-    )
+@dataclass(frozen=True)
+class Estimate:
+    """Samples (S,) of the regret of the first `rounds` rounds, and of what the latest cost each."""
+
+    rounds: int
+    sampled: int
+    total: FloatArray
+    latest: FloatArray
+
+    @classmethod
+    def of(cls, kept: KeptRounds, posterior: Posterior) -> Estimate:
+        """Return the estimate for all rounds so far."""
+        T, n = kept.rounds, len(kept)
+        if n == 0:
+            return cls(T, 0, np.zeros(1), np.zeros(1))
+        rng = np.random.default_rng([T, len(posterior)])
+        r = kept.regrets(posterior, rng)
+        total = r.sum(axis=1)
+        if n < T:
+            weights = rng.dirichlet(np.ones(n), size=len(r))
+            total += (T - n) * np.einsum("sn,sn->s", weights, r)
+        return cls(T, n, total, r[:, -max(1, n // 4) :].mean(axis=1))
+
+    def is_stale(self, rounds: int) -> bool:
+        """Return whether too many rounds were played since to go by what the latest cost."""
+        return rounds >= GROWTH * self.rounds
+
+    def at(self, rounds: int, level: float, calibration: Calibration) -> Regret:
+        """Return the regret of `rounds` rounds, those since then at the price of the latest."""
+        total = self.total + (rounds - self.rounds) * self.latest
+        tail = (1 - level) / 2
+        lower, median, upper = np.quantile(total, [tail, 0.5, 1 - tail]).tolist()
+        each = float(self.latest.mean())
+        return Regret(median, lower, upper, level, each, rounds, self.sampled, calibration)

@@ -1,0 +1,136 @@
+"""The regret that a policy believes in, against the true one of problems drawn from its prior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from oclok.errors import InputError
+from oclok.oracles import Partition, TopK
+from oclok.persistence import dumps
+from oclok.policies import BayesUCB, OClokUCB, ThompsonSampling, regret
+from oclok.policies.base import Policy
+from oclok.posterior import ExactPosterior, SparsePosterior
+from oclok.testing.assertions import check_alike
+
+KERNEL, NOISE_STD, K = RBF(0.5), 0.1, 3
+
+
+def play(policy: Any, seed: int, rounds: int = 40) -> float:
+    """Play on a sample of the prior, and return the true regret."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((150, 2))
+    f = np.linalg.cholesky(KERNEL(X) + 1e-9 * np.eye(150)) @ rng.standard_normal(150)
+    total = 0.0
+    for _ in range(rounds):
+        arms = rng.choice(150, 25, replace=False)
+        decision = policy.select(X[arms])
+        chosen = arms[decision.super_arm]
+        total += np.sort(f[arms])[-K:].sum() - f[chosen].sum()
+        policy.update(decision, f[chosen] + NOISE_STD * rng.standard_normal(len(chosen)))
+    return total
+
+
+def test_intervals_cover_the_true_regret_as_often_as_they_say() -> None:
+    covered = []
+    for seed in range(60):
+        policy = BayesUCB(KERNEL, NOISE_STD, TopK(K))
+        true = play(policy, seed)
+        told = policy.regret(level=0.8)
+        assert told.lower <= told.median <= told.upper
+        covered.append(told.lower <= true <= told.upper)
+    assert 0.65 <= np.mean(covered) <= 0.92
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OClokUCB(KERNEL, NOISE_STD, TopK(K)),
+        lambda: ThompsonSampling(KERNEL, NOISE_STD, TopK(K), seed=1),
+        lambda: OClokUCB(posterior=ExactPosterior(KERNEL, NOISE_STD), oracle=TopK(K)),
+        lambda: OClokUCB(posterior=SparsePosterior(KERNEL, NOISE_STD, 40, seed=0), oracle=TopK(K)),
+    ],
+    ids=["dictionary", "thompson", "exact", "sparse"],
+)
+def test_every_policy_with_a_posterior_tells_it(make: Any) -> None:
+    policy: Any = make()
+    true = play(policy, 3, rounds=90)
+    told = policy.regret()
+    assert told.rounds == told.sampled == 90
+    assert told.median == pytest.approx(true, rel=0.35)
+    assert "not a proof" in str(told)
+
+
+def test_it_is_far_below_the_certificate() -> None:
+    policy = OClokUCB(KERNEL, NOISE_STD, TopK(K))
+    play(policy, 0, rounds=60)
+    assert policy.regret().upper < policy.certificate().from_widths / 5
+
+
+def test_rounds_that_were_not_kept_widen_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths = []
+    for most in (128, 10):
+        monkeypatch.setattr(regret, "MOST_ROUNDS", most)
+        policy = BayesUCB(KERNEL, NOISE_STD, TopK(K))
+        true = play(policy, 5, rounds=60)
+        told = policy.regret(0.99)
+        assert told.sampled == min(60, most)
+        assert told.lower <= true <= told.upper
+        widths.append(told.upper - told.lower)
+    assert widths[1] > widths[0]
+
+
+def test_what_is_kept_of_past_rounds_is_bounded() -> None:
+    kept = regret.KeptRounds()
+    for n in range(400):
+        kept.add(np.zeros((50 + n, 20)), np.arange(2), TopK(2))
+    assert len(kept) <= regret.MOST_ROUNDS
+    assert len(dumps(kept)) < 3_000_000
+
+
+def test_every_round_is_kept_with_the_same_probability() -> None:
+    counts = np.zeros(40)
+    for seed in range(300):
+        kept = regret.KeptRounds()
+        kept.__dict__.update(_capacity=8, _rng=np.random.default_rng(seed))
+        for _ in range(40):
+            kept.add(np.zeros((1, 1)), np.arange(1), TopK(1))
+        counts[[entry[0] - 1 for entry in kept.__dict__["_kept"]]] += 1
+    assert np.abs(counts / 300 - 0.2).max() < 5 * (0.2 * 0.8 / 300) ** 0.5
+
+
+def test_asking_changes_nothing_and_a_loaded_policy_says_the_same(tmp_path: Any) -> None:
+    policy = BayesUCB(KERNEL, NOISE_STD, Partition(np.arange(25) % 5, limits=1))
+    play(policy, 1, rounds=10)
+    before = dumps(policy)
+    told = policy.regret()
+    assert dumps(policy) == before
+    policy.save(tmp_path / "policy")
+    loaded = Policy.load(tmp_path / "policy")
+    check_alike(loaded, policy, "a loaded policy")
+    assert isinstance(loaded, BayesUCB)
+    assert loaded.regret().median == pytest.approx(told.median, rel=1e-6)
+
+
+def test_in_between_it_is_extrapolated() -> None:
+    policy = BayesUCB(KERNEL, NOISE_STD, TopK(K))
+    play(policy, 2, rounds=20)
+    first = policy.regret()
+    play(policy, 2, rounds=5)
+    later = policy.regret()
+    assert later.rounds == 25
+    assert later.median == pytest.approx(first.median + 5 * first.per_round, rel=0.2)
+
+
+def test_without_rounds_there_is_no_regret() -> None:
+    told = BayesUCB(KERNEL, NOISE_STD, TopK(K)).regret()
+    assert (told.median, told.lower, told.upper, told.rounds) == (0.0, 0.0, 0.0, 0)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1, "high", None])
+def test_levels_that_are_no_probability_are_refused(level: Any) -> None:
+    with pytest.raises(InputError, match="level"):
+        BayesUCB(KERNEL, NOISE_STD, TopK(K)).regret(level)
