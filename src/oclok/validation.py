@@ -27,7 +27,7 @@ class Contexts:
         array: shape (M, D), finite and read-only, so it is safe to keep.
     """
 
-    __slots__ = ("array",)
+    __slots__ = {"array": "Shape (M, D), finite and read-only."}
 
     def __init__(self, array: FloatArray) -> None:
         array.flags.writeable = False
