@@ -1,0 +1,9 @@
+"""Arms with names: features, identity, late feedback, health and explanation, over any policy."""
+
+from oclok.agent.agent import Agent
+from oclok.agent.decision import AgentDecision
+from oclok.agent.explanation import Explanation
+from oclok.agent.feedback import Learned
+from oclok.agent.schema import Schema
+
+__all__ = ["Agent", "AgentDecision", "Explanation", "Learned", "Schema"]
