@@ -22,13 +22,20 @@ from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.default import default_policy
 from oclok.agent.explanation import Explanation, Offers, explained
 from oclok.agent.feedback import Feedback, Learned
+from oclok.agent.health import Finding, examine, report
+from oclok.agent.propensity import propensities
 from oclok.agent.schema import Schema
+from oclok.agent.shadow import Comparison, Shadow
+from oclok.agent.watch import FeatureWatch
 from oclok.errors import InputError, OracleError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies import Policy
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_outcomes
+
+#: Health is looked at every so many decisions.
+CHECKED_EVERY = 100
 
 
 class Agent(Persistent):
@@ -82,6 +89,9 @@ class Agent(Persistent):
         self._schema: Schema | None = None
         self._feedback = Feedback(self.policy, outcome_range, deadline, default_outcome)
         self._offers = Offers(as_count(explainable, "explainable", least=0))
+        self._watch: FeatureWatch | None = None
+        self._shadow = Shadow()
+        self._reported: set[str] = set()
         self._rng = np.random.default_rng(seed)
         self._now = -math.inf
         self._version: str | None = None
@@ -127,6 +137,7 @@ class Agent(Persistent):
             self.policy.discard(made)
             self._schema = schema
             taken = made.super_arm if told is None else told
+            likely = propensities(self.policy, X, asked, made.super_arm, self._rng)
             offer = Offer(
                 offered.ids,
                 X,
@@ -136,6 +147,7 @@ class Agent(Persistent):
                 taken,
                 included,
                 excluded,
+                likely,
             )
             decision = AgentDecision(
                 made.id if id is None else id,
@@ -146,6 +158,12 @@ class Agent(Persistent):
                 offer,
             )
             self._keep(decision, offer, now)
+            if told is not None:
+                self._shadow.record(X, made.super_arm, told)
+            self._watch = self._watch or FeatureWatch(X.shape[1])
+            self._watch.record(X)
+            if made.round % CHECKED_EVERY == 0:
+                self.health()
             return decision
 
     def learn(
@@ -197,6 +215,22 @@ class Agent(Persistent):
         with self._lock:
             record = self._feedback.decisions.record(decision_id)
             return explained(self._offers[decision_id], record, self._feedback.decisions)
+
+    def health(self) -> list[Finding]:
+        """Return what whoever runs the agent should know, worst first; empty when all is well.
+
+        It is looked at every 100 decisions as well; what is new is logged by `oclok.agent`.
+        """
+        with self._lock:
+            now = self._tick()
+            findings = examine(self._feedback, self._schema, self._watch, now)
+            self._reported = report(findings, self._reported)
+            return findings
+
+    def comparison(self, level: float = 0.95) -> Comparison:
+        """Return how often the agent would have chosen otherwise in shadow mode, and the gain."""
+        with self._lock:
+            return self._shadow.comparison(self.policy, level)
 
     @property
     def schema(self) -> Schema | None:
@@ -294,10 +328,11 @@ class Agent(Persistent):
         state = {name: value for name, value in self.__dict__.items() if name not in hidden}
         feedback = {**vars(self._feedback)}
         del feedback["policy"]  # one policy, saved once
-        return {**state, "_feedback": feedback}
+        return {**state, "_feedback": feedback, "_reported": sorted(self._reported)}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._reported = set(state["_reported"])
         self._feedback = Feedback.__new__(Feedback)
         self._feedback._restore({**state["_feedback"], "policy": self.policy})
         self._version = None

@@ -273,9 +273,14 @@ class Timestamp(Feature):
 
 @dataclass(frozen=True)
 class Ignored(Feature):
-    """A column that the model does not see; an oracle may."""
+    """A column that the model does not see; an oracle may.
+
+    Attributes:
+        declared: by whoever made the agent; not inferred.
+    """
 
     kind: ClassVar[str] = "ignored"
+    declared: bool = True
 
     @property
     def width(self) -> int:

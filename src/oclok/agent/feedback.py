@@ -82,6 +82,7 @@ class Feedback(Persistent):
         self.outcomes = Recent(COMPARED_WITH)
         self.residuals = Recent(COMPARED_WITH)
         self.delays = Recent(COMPARED_WITH)
+        self.forgotten = 0
         self._first: list[tuple[str, int]] = []
 
     def learn(
@@ -149,6 +150,7 @@ class Feedback(Persistent):
         if default is None:
             for record, places in zip(records, waiting, strict=True):
                 self.decisions.settle(record.id, places, Status.FORGOTTEN, np.nan, np.nan)
+                self.forgotten += len(places)
             return
         X = np.vstack([r.contexts[places] for r, places in zip(records, waiting, strict=True)])
         y = np.full(len(X), default)
@@ -237,9 +239,6 @@ class Feedback(Persistent):
         if not low <= value <= high:
             raise InputError(f"default_outcome must be in the outcome_range; got {default!r}")
         return value
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 def _place(record: Record, arm: ArmId) -> int:

@@ -184,7 +184,7 @@ def _inferred(column: Column) -> Feature:
         is_name = len(values) >= IDENTIFIER_ARMS and (
             len(set(values)) > IDENTIFIER_SHARE * len(values)
         )
-        return Ignored() if is_name else Category()
+        return Ignored(declared=False) if is_name else Category()
     if all(is_list(value) for value in values):
         return Vector()
     seen = ", ".join(sorted(t.__name__ for t in types))
