@@ -189,7 +189,7 @@ class Category(Feature):
         """Write 1 in the column of each value, √½ in two buckets for one that has no column."""
         known: dict[Any, int] = {value: place for place, value in enumerate(self.values or ())}
         values = as_categories(column)
-        codes = np.array([known.get(value, -1) for value in values])
+        codes = np.array([known.get(value, -1) for value in values], dtype=np.intp)
         rows = np.flatnonzero(codes >= 0)
         into[rows, codes[rows]] = 1.0
         gaps = np.zeros(len(values), dtype=bool)

@@ -151,7 +151,8 @@ def _waiting(feedback: Feedback, now: float) -> Iterator[Finding]:
             "late",
             "info",
             f"{len(late)} decisions wait for outcomes {PATIENCE:g} times as long as 95% of "
-            f"outcomes took ({_duration(usual)}), the oldest is {late[0]!r}; a deadline= would settle them",
+            f"outcomes took ({_duration(usual)}), the oldest is {late[0]!r}; a deadline= would "
+            "settle them",
         )
 
 

@@ -65,12 +65,15 @@ class Schema(Persistent):
     def fitted(self, arms: Arms, also: frozenset[str] = frozenset()) -> Schema:
         """Return the schema with what its features lack taken from `arms`; `also`: see `encode`."""
         self._check_names(arms, also)
-        return Schema(
+        schema = Schema(
             {
                 name: _told(name, arms, lambda n=name, f=feature: f.fitted(arms.column(n)))
                 for name, feature in self.features.items()
             }
         )
+        if not schema.dimension:
+            raise InputError(f"arms must have a feature that is not ignored; got {schema!r}")
+        return schema
 
     def encode(self, arms: Arms, also: frozenset[str] = frozenset()) -> FloatArray:
         """Return the features of `arms` as numbers, shape (M, dimension).

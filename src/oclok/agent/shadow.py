@@ -53,8 +53,8 @@ class Comparison:
             return "no decisions yet"
         return (
             f"the agent would have chosen otherwise in {self.different} of {self.rounds} "
-            f"decisions; it expects that to change the sum of outcomes by {self.gain:+.3g} per decision "
-            f"({self.level:.0%} interval {self.lower:+.3g} to {self.upper:+.3g})"
+            f"decisions; it expects that to change the sum of outcomes by {self.gain:+.3g} per "
+            f"decision ({self.level:.0%} interval {self.lower:+.3g} to {self.upper:+.3g})"
         )
 
 
