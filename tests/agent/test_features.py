@@ -30,7 +30,7 @@ def test_numbers_are_those_of_scikit_learn(first: list, later: list) -> None:
     known = np.array([x for x in first if x is not None], dtype=float)
     if len(known) == 0 or known.std() <= 1e-9 * np.abs(known).max() + 1e-300:
         return
-    column = np.array(first + [None], dtype=float)[:, None]  # one is missing: an indicator
+    column = np.array([*first, None], dtype=float)[:, None]  # one is missing: an indicator
     imputer = SimpleImputer(add_indicator=True).fit(column)
     scaler = StandardScaler().fit(known[:, None])
     X = imputer.transform(np.array(later, dtype=float)[:, None]) if later else np.zeros((0, 2))

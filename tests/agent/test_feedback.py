@@ -205,7 +205,7 @@ def arms(count: int = 3, seed: int = 0) -> dict[str, dict[str, float]]:
 def test_outcomes_outside_of_the_range_are_refused_together() -> None:
     agent = agent_with(outcome_range=(0, 5))
     decision = agent.decide(arms())
-    with pytest.raises(OutcomeError, match="of arm 'a1' must be between 0 and 5; got 5.5"):
+    with pytest.raises(OutcomeError, match=r"of arm 'a1' must be between 0 and 5; got 5\.5"):
         agent.learn(decision.id, {"a0": 1.0, "a1": 5.5})
     assert agent.learn(decision.id, {"a0": 1.0, "a1": 5.0, "a2": 0}).learned == ["a0", "a1", "a2"]
 

@@ -180,6 +180,8 @@ def _reasons(offer: Offer, decision: AgentDecision) -> list[str]:
             reason = "chosen: in the best feasible set by index"
         elif place in excluded:
             reason = "excluded by request"
+        elif not chosen:
+            reason = "no set of arms was worth choosing"
         elif offer.index[place] <= lowest:
             reason = f"index not above {lowest:.4g}, the lowest of those chosen"
         else:

@@ -21,9 +21,10 @@ SEVERITIES = ("error", "warning", "info")
 
 #: Outcomes, residuals or arms without which nothing is concluded.
 LEAST_OUTCOMES, LEAST_ARMS = 50, 200
-#: The latest so many residuals are compared with those before; a difference that would happen by
-#: chance less often than this is drift.
-LATE, CHANCE = 100, 1e-5
+#: What would happen by chance less often than this is a finding: health is looked at often.
+CHANCE = 1e-5
+#: The latest so many residuals are compared with those before.
+LATE = 100
 #: Share of late arms outside of a feature's range that is worth a word.
 MOVED = 0.1
 #: An outcome is late after so many times as long as 95% of outcomes took.
@@ -72,7 +73,8 @@ def report(findings: list[Finding], known: set[str]) -> set[str]:
 def _model(feedback: Feedback) -> Iterator[Finding]:
     policy = feedback.policy
     calibration = policy.calibration() if hasattr(policy, "calibration") else None
-    if calibration is not None and calibration.count >= LEAST_OUTCOMES:
+    is_odd = calibration is not None and calibration.p_value < CHANCE
+    if calibration is not None and is_odd and calibration.count >= LEAST_OUTCOMES:
         if calibration.verdict == "overconfident":
             yield Finding(
                 "calibration",
