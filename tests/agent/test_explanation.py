@@ -85,7 +85,7 @@ def test_only_the_latest_decisions_can_be_explained() -> None:
     agent = new_agent(explainable=2)
     for seed in range(4):
         agent.decide(arms(seed), id=str(seed))
-    with pytest.raises(FeedbackError, match="kept for the latest 2 decisions"):
+    with pytest.raises(FeedbackError, match="at most the latest 2 decisions"):
         agent.explain("1")
     assert agent.explain("2").decision == "2"
     again = agent.decide(arms(0), id="0")

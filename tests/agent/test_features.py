@@ -155,6 +155,12 @@ def test_a_number_that_did_not_vary_at_first_keeps_a_sensible_scale(constant: fl
         (Vector(), [[1.0, np.nan]], "expected finite numbers"),
         (Timestamp(), ["noon"], "expected a time, or an ISO 8601 text; got 'noon'"),
         (Timestamp(), [5.0], "expected a time"),
+        (
+            Timestamp(),
+            ["2026-01-01T25:00"],
+            "expected a time, or an ISO 8601 text; got '2026-01-01T",
+        ),
+        (Timestamp(), ["2026-01-01", "2026-02-30"], "expected a time, .* got '2026-02-30'"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused(feature: Feature, column: list, message: str) -> None:

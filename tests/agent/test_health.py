@@ -148,7 +148,7 @@ def test_findings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_health_is_looked_at_without_being_asked(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     with caplog.at_level(logging.INFO, logger="oclok.agent"):
-        world.play(100, floor=7)
+        world.play(250, floor=7)
     assert len([r for r in caplog.records if r.message.startswith("constant")]) == 1
 
 

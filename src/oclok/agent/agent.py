@@ -20,9 +20,10 @@ from oclok.agent import files
 from oclok.agent.arms import ArmId, Arms, as_arms
 from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.default import default_policy
-from oclok.agent.explanation import Explanation, Offers, explained
+from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.health import Finding, examine, report
+from oclok.agent.offers import Offers
 from oclok.agent.propensity import propensities
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
@@ -35,7 +36,7 @@ from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_outcomes
 
 #: Health is looked at every so many decisions.
-CHECKED_EVERY = 100
+CHECKED_EVERY = 250
 
 
 class Agent(Persistent):
@@ -219,7 +220,7 @@ class Agent(Persistent):
     def health(self) -> list[Finding]:
         """Return what whoever runs the agent should know, worst first; empty when all is well.
 
-        It is looked at every 100 decisions as well; what is new is logged by `oclok.agent`.
+        It is looked at every 250 decisions as well; what is new is logged by `oclok.agent`.
         """
         with self._lock:
             now = self._tick()

@@ -85,9 +85,10 @@ def _from_mapping(arms: Mapping[Any, Mapping[str, Any]]) -> Arms:
 
 def _from_frame(frame: Any) -> Arms:
     names = _as_names(frame.columns)
+    series = dict(frame.items())
 
     def column(name: str) -> Column:
-        return _from_series(frame[name])
+        return _from_series(series[name])
 
     return Arms(_as_ids(frame.index), names, column)
 

@@ -89,11 +89,12 @@ def as_hours(column: Column) -> FloatArray:
     """Return times as hours since a Monday, by their own clock, shape (M,); NaN where missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
         times = column.astype("datetime64[us]")
-    elif set(map(type, column)) == {datetime.datetime} and not any(t.tzinfo for t in column):
-        times = np.array(column, dtype="datetime64[us]")
     else:
-        clock = [_as_time(value, i) for i, value in enumerate(column)]
-        times = np.array(clock, dtype="datetime64[us]")
+        try:
+            clock: Column = column if _are_zoneless(column) else _as_times(column)
+            times = np.array(clock, dtype="datetime64[us]")
+        except ValueError:  # a text that only looks like a time
+            times = np.array(_as_times(column), dtype="datetime64[us]")
     hours = (times - _MONDAY) / np.timedelta64(1, "h")
     return np.asarray(hours, dtype=np.float64)
 
@@ -169,6 +170,23 @@ def _as_row(value: Any, position: int) -> FloatArray:
     if not (np.abs(row) <= LARGEST_CONTEXT).all():
         raise ColumnError(f"expected finite numbers; got {_short(value)}", position)
     return row.astype(np.float64)
+
+
+def _are_zoneless(column: Column) -> bool:
+    """Return whether all are times, or ISO 8601 texts, that NumPy reads as they are meant."""
+    types = set(map(type, column))
+    if types == {datetime.datetime}:
+        return not any(time.tzinfo for time in column)
+    if types != {str}:
+        return False
+    text = "".join(column)
+    if text.count("-") != 2 * len(column) or not set(text) <= set("0123456789-T :."):
+        return False
+    return all(len(t) >= 10 and t[4] == t[7] == "-" and _parsed(t[:10]) for t in set(column))
+
+
+def _as_times(column: Column) -> list[Any]:
+    return [_as_time(value, position) for position, value in enumerate(column)]
 
 
 def _as_time(value: Any, position: int) -> np.datetime64 | datetime.datetime:

@@ -4,7 +4,7 @@ A decision takes one row; each of its chosen arms takes one row of another table
 
 | per decision | start     where its arms start      waiting   arms that have no outcome yet     |
 |              | decided   when, in seconds                                                      |
-| per arm      | contexts  as encoded, (·, D)        outcomes  NaN while waiting                 |
+| per arm      | contexts  as encoded, sparse        outcomes  NaN while waiting                 |
 |              | status    a `Status`                taught    what the model was told; or NaN  |
 |              | mean, std what was foreseen; or NaN                                             |
 
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oclok.agent.arms import ArmId
+from oclok.agent.sparse_rows import SparseRows, grown
 from oclok.errors import FeedbackError
 from oclok.persistence import Persistent
 from oclok.typing import ArrayLike, FloatArray, IntArray
@@ -78,7 +79,7 @@ class Decisions(Persistent):
         self._tables: dict[str, np.ndarray[Any, Any]] = {
             name: np.zeros(16, dtype) for name, dtype in (_PER_DECISION | _PER_ARM).items()
         }
-        self._tables["contexts"] = np.zeros((16, 0))
+        self._contexts = SparseRows()
         self._ids: list[str] = []
         self._arms: list[ArmId] = []
         self._row: dict[str, int] = {}
@@ -109,11 +110,13 @@ class Decisions(Persistent):
     ) -> None:
         """Keep a decision whose arms all wait. `decided` never falls from one to the next."""
         row, start, count = len(self._ids), len(self._arms), len(arms)
-        self._reserve(row + 1, start + count, contexts.shape[1])
+        for names, needed in ((_PER_DECISION, row + 1), (_PER_ARM, start + count)):
+            for name in names:
+                self._tables[name] = grown(self._tables[name], needed)
         table = self._tables
         table["start"][row], table["waiting"][row], table["decided"][row] = start, count, decided
         chosen = slice(start, start + count)
-        table["contexts"][chosen] = contexts
+        self._contexts.append(contexts)
         table["outcomes"][chosen] = table["taught"][chosen] = np.nan
         table["status"][chosen] = Status.WAITING
         table["mean"][chosen] = np.nan if mean is None else mean
@@ -139,7 +142,7 @@ class Decisions(Persistent):
             decision,
             float(table["decided"][row]),
             self._arms[chosen],
-            table["contexts"][chosen],
+            self._contexts[chosen],
             table["outcomes"][chosen],
             table["taught"][chosen],
             table["status"][chosen],
@@ -203,7 +206,7 @@ class Decisions(Persistent):
             (self._ids[row], self._arms[place])
             for row, place in zip(rows.tolist(), places.tolist(), strict=True)
         ]
-        return self._tables["contexts"][places], self._tables["outcomes"][places], names
+        return self._contexts.take(places), self._tables["outcomes"][places], names
 
     @property
     def _starts(self) -> IntArray:
@@ -232,34 +235,24 @@ class Decisions(Persistent):
         ).astype(np.intp)
         for name in _PER_DECISION:
             self._tables[name] = self._tables[name][rows]
-        for name in (*_PER_ARM, "contexts"):
+        for name in _PER_ARM:
             self._tables[name] = self._tables[name][places]
+        self._contexts = self._contexts.kept(places)
         self._tables["start"] = np.concatenate([[0], np.cumsum(counts)[:-1]])[: len(rows)]
         self._ids = [self._ids[row] for row in rows.tolist()]
         self._arms = [self._arms[place] for place in places.tolist()]
         self._row = {decision: row for row, decision in enumerate(self._ids)}
         self._first_open = 0
 
-    def _reserve(self, decisions: int, arms: int, dimension: int) -> None:
-        """Grow the tables, by doubling, to hold so many rows."""
-        if not self._arms and self._tables["contexts"].shape[1] != dimension:
-            self._tables["contexts"] = np.zeros((len(self._tables["outcomes"]), dimension))
-        for names, needed in ((_PER_DECISION, decisions), ((*_PER_ARM, "contexts"), arms)):
-            for name in names:
-                table = self._tables[name]
-                if len(table) < needed:
-                    larger = np.zeros((max(16, 2 * needed), *table.shape[1:]), table.dtype)
-                    larger[: len(table)] = table
-                    self._tables[name] = larger
-
     def _state(self) -> dict[str, Any]:
         sizes = dict.fromkeys(_PER_DECISION, len(self._ids))
         return {
             "remember": self.remember,
             "tables": {
-                name: table[: sizes.get(name, len(self._arms))].copy()
+                name: table[: sizes.get(name, len(self._arms))]
                 for name, table in self._tables.items()
             },
+            "contexts": self._contexts,
             # One text each: a million ids one by one would take seconds.
             "ids": json.dumps(self._ids),
             "arms": json.dumps(self._arms),
@@ -269,7 +262,7 @@ class Decisions(Persistent):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.remember = state["remember"]
-        self._tables = state["tables"]
+        self._tables, self._contexts = state["tables"], state["contexts"]
         self._ids, self._arms = json.loads(state["ids"]), json.loads(state["arms"])
         self._settled = deque(json.loads(state["settled"]))
         self._row = {self._ids[row]: row for row in state["kept"].tolist()}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oclok.agent.arms import ArmId
 from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.decisions import Decisions, Record, Status
-from oclok.errors import FeedbackError
-from oclok.persistence import Persistent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,44 +92,6 @@ class Explanation:
                 + arm.reason
             )
         return "\n".join(lines)
-
-
-class Offers(Persistent):
-    """The arms of the latest decisions.
-
-    Args:
-        most: how many decisions are kept.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._kept: OrderedDict[str, AgentDecision] = OrderedDict()
-
-    def add(self, decision: AgentDecision) -> None:
-        """Keep a decision's arms, and drop the oldest if there are too many."""
-        self._kept[decision.id] = decision
-        while len(self._kept) > self.most:
-            self._kept.popitem(last=False)
-
-    def get(self, decision: str) -> AgentDecision | None:
-        """Return a decision with its arms; None if they are not kept."""
-        return self._kept.get(decision)
-
-    def __getitem__(self, decision: str) -> AgentDecision:
-        kept = self._kept.get(decision)
-        if kept is None:
-            raise FeedbackError(
-                f"decision {decision!r} cannot be explained: arms are kept for the latest "
-                f"{self.most:,} decisions"
-            )
-        return kept
-
-    def _state(self) -> dict[str, Any]:
-        return {"most": self.most, "kept": [vars(decision) for decision in self._kept.values()]}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.most = state["most"]
-        self._kept = OrderedDict((kept["id"], AgentDecision(**kept)) for kept in state["kept"])
 
 
 def explained(decision: AgentDecision, record: Record, learned: Decisions) -> Explanation:

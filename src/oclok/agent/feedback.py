@@ -117,7 +117,7 @@ class Feedback(Persistent):
     def accept(self, decision: str, arm: ArmId) -> None:
         """Learn an outcome that was quarantined."""
         record = self.decisions.record(decision)
-        place = _place(record, arm)
+        place = _place(record, arm, {each: place for place, each in enumerate(record.arms)})
         if record.status[place] != Status.QUARANTINED:
             raise FeedbackError(
                 f"decision {decision!r}: the outcome of arm {arm!r} is not quarantined"
@@ -210,8 +210,9 @@ class Feedback(Persistent):
         if not isinstance(outcomes, Mapping):
             raise OutcomeError(f"outcomes must be a dict {{arm id: outcome}}; got {outcomes!r}")
         checked: dict[int, float] = {}
+        places = {arm: place for place, arm in enumerate(record.arms)}
         for arm, outcome in outcomes.items():
-            place = _place(record, arm)
+            place = _place(record, arm, places)
             if outcome is None:
                 continue
             if not isinstance(outcome, Real | np.bool_):
@@ -241,10 +242,10 @@ class Feedback(Persistent):
         return value
 
 
-def _place(record: Record, arm: ArmId) -> int:
+def _place(record: Record, arm: ArmId, places: Mapping[ArmId, int]) -> int:
     try:
-        return record.arms.index(arm)
-    except ValueError:
+        return places[arm]
+    except (KeyError, TypeError):
         raise FeedbackError(
             f"decision {record.id!r} did not choose arm {arm!r}; it chose "
             f"{', '.join(map(repr, record.arms[:20]))}"
