@@ -124,7 +124,7 @@ class Agent(Persistent):
         excluded = offered.positions(exclude, "exclude")
         told = self._told(offered, chosen)
         asked, columns = self._oracle_for(oracle)
-        if columns:
+        if _columns(asked):
             asked = asked.resolve(offered.column)
         if included.size or excluded.size:
             asked = asked.given(include=included, exclude=excluded)
@@ -187,7 +187,7 @@ class Agent(Persistent):
         """
         offered = as_arms(arms)
         y = as_outcomes(outcomes, len(offered))
-        columns = frozenset() if self.oracle is None else self._oracle_for(None)[1]
+        columns = frozenset(_columns(self.oracle))
         encoded = self._encoded(offered, columns)
         with self._lock:
             self._tick()
@@ -272,7 +272,7 @@ class Agent(Persistent):
         return self._now
 
     def _oracle_for(self, oracle: Oracle | None) -> tuple[Any, frozenset[str]]:
-        """Return the oracle of a decision, and the names of the columns that it reads."""
+        """Return the oracle of a decision, and columns that need not be features."""
         asked = self.oracle if oracle is None else oracle
         if asked is None:
             raise OracleError(
@@ -280,7 +280,7 @@ class Agent(Persistent):
             )
         if not isinstance(asked, Oracle):
             raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {asked!r}")
-        return asked, frozenset(getattr(asked, "columns", ()))
+        return asked, frozenset((*_columns(self.oracle), *_columns(asked)))
 
     def _encoded(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray] | None:
         """Return the features as numbers if they are known: a schema, once there, never changes."""
@@ -338,3 +338,8 @@ class Agent(Persistent):
         self._feedback._restore({**state["_feedback"], "policy": self.policy})
         self._version = None
         self._set_up(time.time)
+
+
+def _columns(oracle: Oracle | None) -> tuple[str, ...]:
+    columns: tuple[str, ...] = getattr(oracle, "columns", ())
+    return columns

@@ -28,15 +28,22 @@ class Arms:
     Attributes:
         ids: one per arm, distinct; strings or integers.
         names: of the columns, in the order in which they came.
-        column: returns the values of a column, one per arm.
     """
 
     ids: list[ArmId]
     names: list[str]
-    column: Callable[[str], Column]
+    _read: Callable[[str], Column]
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def column(self, name: str) -> Column:
+        """Return the values of a column, one per arm."""
+        if name not in self.names:
+            raise InputError(
+                f"arms have no column {name!r}; they have {', '.join(map(repr, self.names))}"
+            )
+        return self._read(name)
 
     def positions(self, ids: Iterable[ArmId], argument: str) -> IntArray:
         """Return where arms with these `ids` stand; an id that is not there is an error."""
@@ -77,20 +84,13 @@ def _from_mapping(arms: Mapping[Any, Mapping[str, Any]]) -> Arms:
         if row.keys() != names.keys():
             names.update(dict.fromkeys(row))
 
-    def column(name: str) -> Column:
-        return [row.get(name) for row in rows]
-
-    return Arms(ids, _as_names(names), column)
+    return Arms(ids, _as_names(names), lambda name: [row.get(name) for row in rows])
 
 
 def _from_frame(frame: Any) -> Arms:
     names = _as_names(frame.columns)
     series = dict(frame.items())
-
-    def column(name: str) -> Column:
-        return _from_series(series[name])
-
-    return Arms(_as_ids(frame.index), names, column)
+    return Arms(_as_ids(frame.index), names, lambda name: _from_series(series[name]))
 
 
 def _from_series(series: Any) -> Column:
