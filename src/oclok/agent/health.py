@@ -89,6 +89,15 @@ def _model(feedback: Feedback) -> Iterator[Finding]:
                 f"the model is underconfident: outcomes are {calibration.spread:.2g} times as far "
                 "from what it expects as it says; it explores more than it needs to",
             )
+    certificate = policy.certificate() if hasattr(policy, "certificate") else None
+    for assumed in getattr(certificate, "assumptions", ()):
+        if assumed.name == "prior" and assumed.verdict == "contradicted":
+            yield Finding(
+                "certificate",
+                "warning",
+                "the data contradict what the policy's regret certificate rests on, so that it "
+                f"means nothing: {assumed.statement} ({assumed.reason})",
+            )
     residuals = feedback.residuals.values
     residuals = residuals[~np.isnan(residuals)]
     if len(residuals) >= 3 * LATE:
