@@ -116,9 +116,7 @@ def _with_open_decisions(
     rng = np.random.default_rng(1)
     for i in range(count):
         some = rng.integers(len(names), size=CHOSEN)
-        other._feedback.decisions.add(
-            f"{i}-0123456789abcdef", i, [names[j] for j in some], X[some], X[some, 0], X[some, 1]
-        )
+        other._feedback.decisions.add(f"{i}-0123456789abcdef", i, [names[j] for j in some], X[some])
     used = memory()[0] - before
     taken = interleaved(
         {"few": lambda: agent.decide(offered), "many": lambda: other.decide(offered)}, repeats

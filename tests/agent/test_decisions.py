@@ -37,7 +37,7 @@ class Kept(RuleBasedStateMachine):
             return
         arms = [f"a{i}" if i % 2 else i for i in range(count)]
         contexts = np.random.default_rng(len(name)).random((count, 2))
-        self.store.add(name, self.time, arms, contexts, np.zeros(count), None)
+        self.store.add(name, self.time, arms, contexts)
         self.model[name] = {
             "decided": self.time,
             "arms": arms,
@@ -83,7 +83,6 @@ class Kept(RuleBasedStateMachine):
             np.testing.assert_array_equal(record.contexts, entry["contexts"])
             np.testing.assert_array_equal(record.outcomes, entry["outcomes"])
             np.testing.assert_array_equal(record.status, entry["status"])
-            assert np.isnan(record.std).all()
         for before in (self.time - 2, self.time):
             due = [n for n in open_ones if self.model[n]["decided"] <= before]
             assert sorted(self.store.due(before)) == sorted(due)
@@ -105,7 +104,7 @@ class Kept(RuleBasedStateMachine):
 
 
 TestKept = Kept.TestCase
-TestKept.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestKept.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
 
 
 def test_an_unknown_decision_is_an_error() -> None:
@@ -116,7 +115,7 @@ def test_an_unknown_decision_is_an_error() -> None:
 def test_evidence_is_what_was_learned_lately() -> None:
     store = Decisions(100)
     for i in range(4):
-        store.add(f"d{i}", i, ["a", "b"], np.full((2, 1), float(i)), None, None)
+        store.add(f"d{i}", i, ["a", "b"], np.full((2, 1), float(i)))
         store.settle(f"d{i}", [0], Status.LEARNED, [i], [i])
     contexts, outcomes, names = store.latest_learned(3)
     assert contexts.tolist() == [[1.0], [2.0], [3.0]]
@@ -127,6 +126,6 @@ def test_evidence_is_what_was_learned_lately() -> None:
 def test_dropped_decisions_do_not_pile_up() -> None:
     store = Decisions(10)
     for i in range(20_000):
-        store.add(f"d{i}", i, ["a"], np.zeros((1, 3)), None, None)
+        store.add(f"d{i}", i, ["a"], np.zeros((1, 3)))
         store.settle(f"d{i}", [0], Status.LEARNED, [1.0], [1.0])
     assert len(dumps(store)) < 200_000

@@ -158,7 +158,8 @@ class Agent(Persistent):
                 [offered.ids[place] for place in made.super_arm.tolist()],
                 offer,
             )
-            self._keep(decision, offer, now)
+            self._feedback.decisions.add(decision.id, now, decision.chosen, X[taken])
+            self._offers.add(decision)
             if told is not None:
                 self._shadow.record(X, made.super_arm, told)
             self._watch = self._watch or FeatureWatch(X.shape[1])
@@ -304,18 +305,6 @@ class Agent(Persistent):
             )
         return None if chosen is None else np.sort(arms.positions(chosen, "chosen"))
 
-    def _keep(self, decision: AgentDecision, offer: Offer, now: float) -> None:
-        taken = offer.chosen
-        self._feedback.decisions.add(
-            decision.id,
-            now,
-            decision.chosen,
-            offer.contexts[taken],
-            None if offer.mean is None else offer.mean[taken],
-            None if offer.std is None else offer.std[taken],
-        )
-        self._offers.add(decision)
-
     def _again(self, decision_id: str) -> AgentDecision:
         """Return a decision that was made before."""
         kept = self._offers.get(decision_id)
@@ -325,17 +314,13 @@ class Agent(Persistent):
         return AgentDecision(decision_id, 0, arms, False, arms, None)
 
     def _state(self) -> dict[str, Any]:
-        hidden = ("_clock", "_lock", "_version", "_feedback")
+        hidden = ("_clock", "_lock", "_version")
         state = {name: value for name, value in self.__dict__.items() if name not in hidden}
-        feedback = {**vars(self._feedback)}
-        del feedback["policy"]  # one policy, saved once
-        return {**state, "_feedback": feedback, "_reported": sorted(self._reported)}
+        return {**state, "_reported": sorted(self._reported)}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._reported = set(state["_reported"])
-        self._feedback = Feedback.__new__(Feedback)
-        self._feedback._restore({**state["_feedback"], "policy": self.policy})
         self._version = None
         self._set_up(time.time)
 

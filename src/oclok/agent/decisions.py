@@ -6,7 +6,6 @@ A decision takes one row; each of its chosen arms takes one row of another table
 |              | decided   when, in seconds                                                      |
 | per arm      | contexts  as encoded, sparse        outcomes  NaN while waiting                 |
 |              | status    a `Status`                taught    what the model was told; or NaN  |
-|              | mean, std what was foreseen; or NaN                                             |
 
 A decision is open while an arm waits. Of those settled the latest `remember` are kept, so that an
 outcome told twice is known as such and one told wrong can be corrected; older ones are dropped,
@@ -38,8 +37,6 @@ _PER_ARM = {
     "outcomes": np.float64,
     "taught": np.float64,
     "status": np.int8,
-    "mean": np.float64,
-    "std": np.float64,
 }
 
 
@@ -63,8 +60,6 @@ class Record(NamedTuple):
     outcomes: FloatArray
     taught: FloatArray
     status: IntArray
-    mean: FloatArray
-    std: FloatArray
 
 
 class Decisions(Persistent):
@@ -105,8 +100,6 @@ class Decisions(Persistent):
         decided: float,
         arms: Sequence[ArmId],
         contexts: FloatArray,
-        mean: ArrayLike | None,
-        std: ArrayLike | None,
     ) -> None:
         """Keep a decision whose arms all wait. `decided` never falls from one to the next."""
         row, start, count = len(self._ids), len(self._arms), len(arms)
@@ -119,8 +112,6 @@ class Decisions(Persistent):
         self._contexts.append(contexts)
         table["outcomes"][chosen] = table["taught"][chosen] = np.nan
         table["status"][chosen] = Status.WAITING
-        table["mean"][chosen] = np.nan if mean is None else mean
-        table["std"][chosen] = np.nan if std is None else std
         self._ids.append(decision)
         self._arms.extend(sys.intern(arm) if isinstance(arm, str) else arm for arm in arms)
         self._row[decision] = row
@@ -146,8 +137,6 @@ class Decisions(Persistent):
             table["outcomes"][chosen],
             table["taught"][chosen],
             table["status"][chosen],
-            table["mean"][chosen],
-            table["std"][chosen],
         )
 
     def settle(

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from oclok.agent.arms import ArmId
-from oclok.agent.correction import correct as correct_outcomes
 from oclok.agent.decisions import Decisions, Record, Status
 from oclok.agent.plausibility import implausible
 from oclok.agent.recent import Recent
@@ -80,7 +79,6 @@ class Feedback(Persistent):
         self.default_outcome = self._as_default(default_outcome)
         self.decisions = Decisions(REMEMBERED)
         self.outcomes = Recent(COMPARED_WITH)
-        self.residuals = Recent(COMPARED_WITH)
         self.delays = Recent(COMPARED_WITH)
         self.forgotten = 0
         self._first: list[tuple[str, int]] = []
@@ -99,13 +97,12 @@ class Feedback(Persistent):
             raise _refused(record, int(places[np.argmax(is_other)]), new)
         is_bad = np.zeros(len(y), dtype=bool)
         is_bad[is_first] = self.implausible(record.contexts[places[is_first]], y[is_first])
-        arms, mean = record.arms, record.mean[places]
+        arms = record.arms
         is_good = is_first & ~is_bad
         self._teach(record, places[is_good | is_other], y[is_good | is_other])
         if is_bad.any():
             self.decisions.settle(decision, places[is_bad], Status.QUARANTINED, y[is_bad], np.nan)
         self.outcomes.extend(y[is_first])
-        self.residuals.extend((y - mean)[is_good])
         self.delays.extend(np.full(np.count_nonzero(is_first), now - record.decided))
         self._judge_again(decision, places[is_first])
 
@@ -168,7 +165,7 @@ class Feedback(Persistent):
         far = implausible(both)[len(known) :]
         posterior = getattr(self.policy, "posterior", None)
         if far.any() and posterior is not None:
-            mean = np.asarray(posterior.predict(contexts)[0])
+            mean = posterior.predict(contexts).mean
             far = implausible(both, np.concatenate([known, mean]))[len(known) :]
         return far
 
@@ -181,7 +178,7 @@ class Feedback(Persistent):
             self.decisions.settle(record.id, fresh, Status.LEARNED, y[is_new], y[is_new])
         if held.size:
             before = record.taught[held]
-            correct_outcomes(self.policy, record.contexts[held], before, y[~is_new])
+            self.policy.correct(record.contexts[held], before, y[~is_new])
             self.decisions.settle(record.id, held, Status.LEARNED, y[~is_new], y[~is_new])
 
     def _judge_again(self, decision: str, places: IntArray) -> None:
@@ -200,7 +197,7 @@ class Feedback(Persistent):
             at = np.array([place])
             if is_wrong and record.status[place] == Status.LEARNED:
                 told, stand_in = record.outcomes[at], np.array([np.median(y[~wrong])])
-                correct_outcomes(self.policy, record.contexts[at], record.taught[at], stand_in)
+                self.policy.correct(record.contexts[at], record.taught[at], stand_in)
                 self.decisions.settle(record.id, at, Status.QUARANTINED, told, stand_in)
             elif not is_wrong and record.status[place] == Status.QUARANTINED:
                 self._teach(record, at, record.outcomes[at])
