@@ -124,7 +124,7 @@ class Agent(Persistent):
         excluded = offered.positions(exclude, "exclude")
         told = self._told(offered, chosen)
         asked, columns = self._oracle_for(oracle)
-        if _columns(asked):
+        if asked.columns:
             asked = asked.resolve(offered.column)
         if included.size or excluded.size:
             asked = asked.given(include=included, exclude=excluded)
@@ -188,7 +188,7 @@ class Agent(Persistent):
         """
         offered = as_arms(arms)
         y = as_outcomes(outcomes, len(offered))
-        columns = frozenset(_columns(self.oracle))
+        columns = frozenset(() if self.oracle is None else self.oracle.columns)
         encoded = self._encoded(offered, columns)
         with self._lock:
             self._tick()
@@ -272,7 +272,7 @@ class Agent(Persistent):
         self._feedback.expire(self._now)
         return self._now
 
-    def _oracle_for(self, oracle: Oracle | None) -> tuple[Any, frozenset[str]]:
+    def _oracle_for(self, oracle: Oracle | None) -> tuple[Oracle, frozenset[str]]:
         """Return the oracle of a decision, and columns that need not be features."""
         asked = self.oracle if oracle is None else oracle
         if asked is None:
@@ -281,7 +281,8 @@ class Agent(Persistent):
             )
         if not isinstance(asked, Oracle):
             raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {asked!r}")
-        return asked, frozenset((*_columns(self.oracle), *_columns(asked)))
+        usual = () if self.oracle is None else self.oracle.columns
+        return asked, frozenset((*usual, *asked.columns))
 
     def _encoded(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray] | None:
         """Return the features as numbers if they are known: a schema, once there, never changes."""
@@ -323,8 +324,3 @@ class Agent(Persistent):
         self._reported = set(state["_reported"])
         self._version = None
         self._set_up(time.time)
-
-
-def _columns(oracle: Oracle | None) -> tuple[str, ...]:
-    columns: tuple[str, ...] = getattr(oracle, "columns", ())
-    return columns
