@@ -17,12 +17,8 @@ class World:
     def __init__(self, seed: int = 0, noise_std: float = 0.1, **settings: object) -> None:
         self.now = 0.0
         self.rng = np.random.default_rng(seed)
-        self.agent = Agent(
-            TopK(3),
-            policy=BayesUCB(RBF(1.0), noise_std),
-            clock=lambda: self.now,
-            **settings,  # type: ignore[arg-type]
-        )
+        settings = {"policy": BayesUCB(RBF(1.0), noise_std), **settings}
+        self.agent = Agent(TopK(3), clock=lambda: self.now, **settings)  # type: ignore[arg-type]
 
     def arms(self, count: int = 12, **changed: object) -> dict:
         rng = self.rng
@@ -77,6 +73,15 @@ def test_overconfidence_is_found() -> None:
     found = world.agent.health()
     assert found[0].kind == "calibration"
     assert "overconfident" in found[0].message
+
+
+def test_rare_clicks_are_no_overconfidence() -> None:
+    world = World(policy=BayesUCB(RBF(1.0), 0.14))
+    for _ in range(150):
+        decision = world.agent.decide(world.arms())
+        clicks = (world.rng.random(3) < 0.02).astype(float)
+        world.agent.learn(decision.id, dict(zip(decision.chosen, clicks, strict=True)))
+    assert world.kinds() == []
 
 
 def test_a_world_that_changed_is_found() -> None:

@@ -15,6 +15,7 @@ from oclok.agent.features import Ignored
 from oclok.agent.feedback import Feedback
 from oclok.agent.schema import Schema
 from oclok.agent.watch import FeatureWatch
+from oclok.typing import FloatArray
 
 LOG = logging.getLogger("oclok.agent")
 SEVERITIES = ("error", "warning", "info")
@@ -23,6 +24,8 @@ SEVERITIES = ("error", "warning", "info")
 LEAST_OUTCOMES, LEAST_ARMS = 50, 200
 #: What would happen by chance less often than this is a finding: health is looked at often.
 CHANCE = 1e-5
+#: What is less than this many times as large as it should be is no finding, however certain.
+NOTABLE = 1.5
 #: The latest so many residuals are compared with those before, back to so many.
 LATE, COMPARED_WITH = 100, 1_000
 #: Share of late arms outside of a feature's range that is worth a word.
@@ -62,33 +65,19 @@ def examine(
 
 
 def report(findings: list[Finding], known: set[str]) -> set[str]:
-    """Log findings that are not `known`, one line each, and return those that are known now."""
+    """Log findings that are not `known`, one line each, and return all that are known now."""
     for finding in findings:
         if _key(finding) not in known:
             level = {"error": logging.ERROR, "warning": logging.WARNING}.get(finding.severity)
             LOG.log(level or logging.INFO, "%s: %s", finding.kind, finding.message)
-    return {_key(finding) for finding in findings}
+    return known | {_key(finding) for finding in findings}
 
 
 def _model(feedback: Feedback) -> Iterator[Finding]:
     policy = feedback.policy
-    calibration = policy.calibration() if hasattr(policy, "calibration") else None
-    is_odd = calibration is not None and calibration.p_value < CHANCE
-    if calibration is not None and is_odd and calibration.count >= LEAST_OUTCOMES:
-        if calibration.verdict == "overconfident":
-            yield Finding(
-                "calibration",
-                "warning",
-                f"the model is overconfident: outcomes are {calibration.spread:.2g} times as far "
-                "from what it expects as it says; let the policy choose kernel and noise itself",
-            )
-        elif calibration.verdict == "underconfident":
-            yield Finding(
-                "calibration",
-                "info",
-                f"the model is underconfident: outcomes are {calibration.spread:.2g} times as far "
-                "from what it expects as it says; it explores more than it needs to",
-            )
+    residuals = getattr(policy, "residuals", np.empty(0))[-COMPARED_WITH:]
+    if len(residuals) >= LEAST_OUTCOMES:
+        yield from _calibration(residuals)
     certificate = policy.certificate() if hasattr(policy, "certificate") else None
     for assumed in getattr(certificate, "assumptions", ()):
         if assumed.name == "prior" and assumed.verdict == "contradicted":
@@ -98,32 +87,54 @@ def _model(feedback: Feedback) -> Iterator[Finding]:
                 "the data contradict what the policy's regret certificate rests on, so that it "
                 f"means nothing: {assumed.statement} ({assumed.reason})",
             )
-    residuals = getattr(policy, "residuals", np.empty(0))[-COMPARED_WITH:]
     if len(residuals) >= 3 * LATE:
         yield from _drift(residuals[:-LATE], residuals[-LATE:])
 
 
-def _drift(before: np.ndarray, late: np.ndarray) -> Iterator[Finding]:
+def _calibration(residuals: FloatArray) -> Iterator[Finding]:
+    """Test whether the mean square of standardised residuals is above 1.
+
+    By Student's test, not by χ²: a rare click has a residual of 7 standard deviations, and is right
+    to. Too small residuals are no finding: the model explores more than it needs, and rare events
+    that have not happened look like them.
+    """
+    from scipy.stats import ttest_1samp
+
+    squares = residuals**2
+    spread = math.sqrt(float(squares.mean()))
+    if spread < NOTABLE or np.ptp(squares) == 0:
+        return
+    if ttest_1samp(squares, 1.0, alternative="greater").pvalue < CHANCE:
+        yield Finding(
+            "calibration",
+            "warning",
+            f"the model is overconfident: outcomes are {spread:.2g} times as far from what it "
+            "expects as it says; let the policy choose kernel and noise itself",
+        )
+
+
+def _drift(before: FloatArray, late: FloatArray) -> Iterator[Finding]:
     """Compare late residuals with those before: their centre (Welch) and their size (ranks)."""
     from scipy.stats import mannwhitneyu, ttest_ind
 
     if np.ptp(before) == 0 and np.ptp(late) == 0:
         return
-    if ttest_ind(late, before, equal_var=False).pvalue < CHANCE:
-        side = "above" if late.mean() > before.mean() else "below"
+    shift = float(late.mean() - before.mean())
+    growth = float(np.median(np.abs(late)) / max(np.median(np.abs(before)), 1e-300))
+    told = ""
+    if abs(shift) > NOTABLE - 1 and ttest_ind(late, before, equal_var=False).pvalue < CHANCE:
+        told = f"{'above' if shift > 0 else 'below'} what the model expects, unlike those before"
+    elif (
+        growth > NOTABLE
+        and mannwhitneyu(np.abs(late), np.abs(before), alternative="greater").pvalue < CHANCE
+    ):
+        told = f"{growth:.2g} times as far from what the model expects as those before"
+    if told:
         yield Finding(
             "drift",
             "warning",
-            f"the latest {LATE} outcomes are {side} what the model expects, more than those "
-            "before: the world may have changed; consider a policy that forgets",
-        )
-    elif mannwhitneyu(np.abs(late), np.abs(before), alternative="greater").pvalue < CHANCE:
-        ratio = float(np.median(np.abs(late)) / max(np.median(np.abs(before)), 1e-300))
-        yield Finding(
-            "drift",
-            "warning",
-            f"the latest {LATE} outcomes are {ratio:.2g} times as far from what the model expects "
-            "as those before: the world may have changed; consider a policy that forgets",
+            f"the latest {LATE} outcomes are {told}: the world may have changed; consider a policy "
+            "that forgets",
         )
 
 
