@@ -1,15 +1,18 @@
 """One file per agent, which a writer that was overtaken by another one does not overwrite.
 
-A version is a digest of a file's content. Whoever saves must have loaded or saved the version
-that is there. Between looking and writing the folder is locked, so that of two processes that
-save at the same time one is refused.
+A version is a digest of the check sums in a file's directory of entries, so that it is known
+without reading the file. Whoever saves must have loaded or saved the version that is there.
+Between looking and writing the folder is locked, so that of two processes that save at the same
+time one is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -47,20 +50,21 @@ def load(cls: type[Thing], path: str | os.PathLike[str]) -> tuple[Thing, str]:
         raise StorageError(f"{path}: {reason}") from None
     if not isinstance(thing, cls):
         raise StorageError(f"{path}: holds a {type(thing).__name__}, not an {cls.__name__}")
-    return thing, _digest(content)
+    return thing, _version(io.BytesIO(content)) or ""
 
 
-def _version(path: Path) -> str | None:
+def _version(file: Path | io.BytesIO) -> str | None:
+    """Return the version of a file; None if there is none."""
     try:
-        return _digest(path.read_bytes())
+        with zipfile.ZipFile(file) as archive:
+            entries = [(e.filename, e.CRC, e.file_size) for e in archive.infolist()]
+        return hashlib.blake2b(repr(entries).encode(), digest_size=16).hexdigest()
     except FileNotFoundError:
         return None
+    except zipfile.BadZipFile:
+        return "not written by oclok"
     except OSError as reason:
-        raise StorageError(f"cannot read {path}: {reason}") from None
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+        raise StorageError(f"cannot read {file}: {reason}") from None
 
 
 @contextlib.contextmanager
