@@ -19,6 +19,7 @@ NAMES = (
     "certificate",
     "rough",
     "offline",
+    "agent",
 )
 
 

@@ -8,15 +8,21 @@ picks a feasible subset, sees a noisy outcome for each arm it picked, and learns
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from oclok.decision import Decision
 from oclok.errors import OclokError
 from oclok.fitting import fit_kernel
 from oclok.policies import UCB, BayesUCB, OClokUCB, Policy, ThompsonSampling
 
+if TYPE_CHECKING:
+    from oclok.agent import Agent
+
 __version__ = "0.1.0"
 
 __all__ = [
     "UCB",
+    "Agent",
     "BayesUCB",
     "Decision",
     "OClokUCB",
@@ -26,3 +32,12 @@ __all__ = [
     "__version__",
     "fit_kernel",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the agent when it is asked for: whoever needs policies only does not pay for it."""
+    if name == "Agent":
+        from oclok.agent import Agent
+
+        return Agent
+    raise AttributeError(f"module 'oclok' has no attribute {name!r}")

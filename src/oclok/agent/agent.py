@@ -1,0 +1,326 @@
+"""The agent: a policy for arms with names, whose feedback comes late, twice, wrong or never.
+
+An agent is a state machine: its state is a function of its settings, its seed, the calls of
+`decide`, `learn`, `observe`, `accept` and `expire` in their order, and what its clock said at
+each. Nothing else changes it, so that a log of these calls rebuilds it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from oclok.agent import files
+from oclok.agent.arms import ArmId, Arms, as_arms
+from oclok.agent.decision import AgentDecision, Offer
+from oclok.agent.default import default_policy
+from oclok.agent.explanation import Explanation, explained
+from oclok.agent.feedback import Feedback, Learned
+from oclok.agent.health import Finding, examine, report
+from oclok.agent.offers import Offers
+from oclok.agent.propensity import propensities
+from oclok.agent.schema import Schema
+from oclok.agent.shadow import Comparison, Shadow
+from oclok.agent.watch import FeatureWatch
+from oclok.errors import InputError, OracleError
+from oclok.oracles.base import Oracle
+from oclok.persistence import Persistent
+from oclok.policies import Policy
+from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.validation import as_count, as_outcomes
+
+#: Health is looked at every so many decisions.
+CHECKED_EVERY = 250
+
+
+class Agent(Persistent):
+    """Choose among arms with names, and learn from outcomes by id.
+
+    Args:
+        oracle: what may be chosen together; arguments may be names of columns.
+        features: `{name: kind}`, see `oclok.agent.Schema`; by default inferred from the first arms.
+        outcome_range: (lowest, highest) outcome that is possible; others are refused. Without
+            one, outcomes that cannot be right given all others are quarantined.
+        deadline: seconds after which an outcome is no longer waited for, and
+        default_outcome: is learned instead; if that is left out, nothing is.
+        policy: how to decide; by default one that learns kernel and noise.
+        mode: "live", or "shadow": another system decides, and the agent watches and learns.
+        seed: of estimated propensities; a random policy has a seed of its own.
+        explainable: for how many of the latest decisions `explain` knows all arms.
+        clock: returns the time in seconds.
+
+    >>> from oclok.oracles import TopK
+    >>> agent = Agent(oracle=TopK(1))
+    >>> decision = agent.decide({"w1": {"skill": 0.2}, "w2": {"skill": 0.9}})
+    >>> decision.chosen
+    ['w1']
+    >>> agent.learn(decision.id, {"w1": 0.3}).learned
+    ['w1']
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle | None = None,
+        features: Mapping[str, Any] | Schema | None = None,
+        outcome_range: tuple[float, float] | None = None,
+        deadline: float | None = None,
+        default_outcome: float | None = None,
+        policy: Policy | None = None,
+        mode: Literal["live", "shadow"] = "live",
+        seed: int | None = None,
+        explainable: int = 1_000,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if oracle is not None and not isinstance(oracle, Oracle):
+            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
+        if policy is not None and not isinstance(policy, Policy):
+            raise InputError(f"policy must be an oclok.policies.Policy; got {policy!r}")
+        if mode not in ("live", "shadow"):
+            raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
+        self.oracle = oracle
+        self.policy = default_policy() if policy is None else policy
+        self.mode = mode
+        self._declared = features if isinstance(features, Schema | None) else Schema(features)
+        self._schema: Schema | None = None
+        self._feedback = Feedback(self.policy, outcome_range, deadline, default_outcome)
+        self._offers = Offers(as_count(explainable, "explainable", least=0))
+        self._watch: FeatureWatch | None = None
+        self._shadow = Shadow()
+        self._reported: set[str] = set()
+        self._rng = np.random.default_rng(seed)
+        self._now = -math.inf
+        self._version: str | None = None
+        self._set_up(clock)
+
+    def decide(
+        self,
+        arms: Any,
+        oracle: Oracle | None = None,
+        include: Iterable[ArmId] = (),
+        exclude: Iterable[ArmId] = (),
+        id: str | None = None,  # noqa: A002  (the name of the thing)
+        chosen: Iterable[ArmId] | None = None,
+    ) -> AgentDecision:
+        """Choose among `arms`, a DataFrame indexed by arm id or `{id: {feature: value}}`.
+
+        Args:
+            arms: those available now; they have the same features each time, in any order.
+            oracle: for this decision only.
+            include: ids of arms that must be chosen.
+            exclude: ids of arms that must not be.
+            id: of the decision; made up if left out. The same id again gives the same decision.
+            chosen: in shadow mode, ids of the arms that the deciding system has chosen.
+        """
+        if id is not None and not isinstance(id, str):
+            raise InputError(f"id must be a string; got {id!r}")
+        offered = as_arms(arms)
+        included = offered.positions(include, "include")
+        excluded = offered.positions(exclude, "exclude")
+        told = self._told(offered, chosen)
+        asked, columns = self._oracle_for(oracle)
+        if asked.columns:
+            asked = asked.resolve(offered.column)
+        if included.size or excluded.size:
+            asked = asked.given(include=included, exclude=excluded)
+        encoded = self._encoded(offered, columns)
+        with self._lock:
+            now = self._tick()
+            if id is not None and id in self._feedback.decisions:
+                return self._again(id)
+            schema, X = encoded or self._inferred(offered, columns)
+            made, belief = self.policy.select_with_belief(X, asked)
+            self.policy.discard(made)
+            self._schema = schema
+            taken = made.super_arm if told is None else told
+            likely = propensities(self.policy, X, asked, made.super_arm, self._rng)
+            offer = Offer(
+                offered.ids,
+                X,
+                belief.index,
+                belief.mean,
+                belief.std,
+                taken,
+                included,
+                excluded,
+                likely,
+            )
+            decision = AgentDecision(
+                made.id if id is None else id,
+                made.round,
+                [offered.ids[place] for place in taken.tolist()],
+                made.is_exact,
+                [offered.ids[place] for place in made.super_arm.tolist()],
+                offer,
+            )
+            self._feedback.decisions.add(decision.id, now, decision.chosen, X[taken])
+            self._offers.add(decision)
+            if told is not None:
+                self._shadow.record(X, made.super_arm, told)
+            self._watch = self._watch or FeatureWatch(X.shape[1])
+            self._watch.record(X)
+            if made.round % CHECKED_EVERY == 0:
+                self.health()
+            return decision
+
+    def learn(
+        self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
+    ) -> Learned:
+        """Learn `{arm id: outcome}` of a decision's chosen arms: all at once or in pieces.
+
+        The same outcome again is accepted and ignored. Another one is a `FeedbackError`, and
+        nothing is learned, unless `correct=True`: then it takes the place of the one before,
+        also of the default outcome of a deadline. None and NaN stand for outcomes not seen.
+        """
+        with self._lock:
+            now = self._tick()
+            return self._feedback.learn(decision_id, outcomes, correct, now)
+
+    def observe(self, arms: Any, outcomes: ArrayLike) -> None:
+        """Learn from the past: `arms`, as for `decide`, and the outcome of each, in their order.
+
+        Outcomes that cannot be right given the others are refused, and nothing is learned.
+        """
+        offered = as_arms(arms)
+        y = as_outcomes(outcomes, len(offered))
+        columns = frozenset(() if self.oracle is None else self.oracle.columns)
+        encoded = self._encoded(offered, columns)
+        with self._lock:
+            self._tick()
+            schema, X = encoded or self._inferred(offered, columns)
+            self._feedback.observe(X, y, offered.ids)
+            self._schema = schema
+
+    def accept(self, decision_id: str, arm_id: ArmId) -> None:
+        """Learn an outcome that was quarantined."""
+        with self._lock:
+            self._tick()
+            self._feedback.accept(decision_id, arm_id)
+
+    def expire(self) -> int:
+        """Stop waiting for outcomes past the deadline, and return how many there were.
+
+        Every other call does this first; calling it in the background keeps those short.
+        """
+        with self._lock:
+            waiting = self._feedback.decisions.waiting
+            self._tick()
+            return waiting - self._feedback.decisions.waiting
+
+    def explain(self, decision_id: str) -> Explanation:
+        """Return what was thought of every arm of a decision, and why it was chosen or not."""
+        with self._lock:
+            record = self._feedback.decisions.record(decision_id)
+            return explained(self._offers[decision_id], record, self._feedback.decisions)
+
+    def health(self) -> list[Finding]:
+        """Return what whoever runs the agent should know, worst first; empty when all is well.
+
+        It is looked at every 250 decisions as well; what is new is logged by `oclok.agent`.
+        """
+        with self._lock:
+            now = self._tick()
+            findings = examine(self._feedback, self._schema, self._watch, now)
+            self._reported = report(findings, self._reported)
+            return findings
+
+    def comparison(self, level: float = 0.95) -> Comparison:
+        """Return how often the agent would have chosen otherwise in shadow mode, and the gain."""
+        with self._lock:
+            return self._shadow.comparison(self.policy, level)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The features of the arms; None until there were any, unless given."""
+        return self._schema or self._declared
+
+    @property
+    def open_decisions(self) -> int:
+        """How many decisions wait for outcomes."""
+        return len(self._feedback.decisions)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to one file, atomically.
+
+        A file that was changed since this agent loaded or saved it, by another process, say, is
+        not overwritten: a `StorageError` says so.
+        """
+        with self._lock:
+            self._version = files.save(self, path, self._version)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], clock: Callable[[], float] = time.time) -> Self:
+        """Read an agent that `save` wrote. Nothing in the file is executed."""
+        agent, version = files.load(cls, path)
+        agent._set_up(clock)
+        agent._version = version
+        return agent
+
+    def _set_up(self, clock: Callable[[], float]) -> None:
+        """Make what is not saved."""
+        self._clock = clock
+        self._lock = threading.RLock()
+
+    def _tick(self) -> float:
+        """Read the clock, which never runs backwards here, and let decisions expire."""
+        self._now = max(self._now, float(self._clock()))
+        self._feedback.expire(self._now)
+        return self._now
+
+    def _oracle_for(self, oracle: Oracle | None) -> tuple[Oracle, frozenset[str]]:
+        """Return the oracle of a decision, and columns that need not be features."""
+        asked = self.oracle if oracle is None else oracle
+        if asked is None:
+            raise OracleError(
+                "no oracle: give one to the agent, or to decide(arms, oracle=…) each time"
+            )
+        if not isinstance(asked, Oracle):
+            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {asked!r}")
+        usual = () if self.oracle is None else self.oracle.columns
+        return asked, frozenset((*usual, *asked.columns))
+
+    def _encoded(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray] | None:
+        """Return the features as numbers if they are known: a schema, once there, never changes."""
+        schema = self._schema
+        return None if schema is None else (schema, schema.encode(arms, also))
+
+    def _inferred(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray]:
+        """Return what `_encoded` does, with a schema that is taken from these arms if need be."""
+        schema = self._schema
+        if schema is None:
+            declared = self._declared
+            schema = Schema.infer(arms) if declared is None else declared.fitted(arms, also)
+        return schema, schema.encode(arms, also)
+
+    def _told(self, arms: Arms, chosen: Iterable[ArmId] | None) -> IntArray | None:
+        """Return the positions of what the deciding system has chosen, in shadow mode."""
+        if (chosen is not None) != (self.mode == "shadow"):
+            raise InputError(
+                'chosen= is what another system decided, for mode="shadow" and only there; '
+                f"the mode is {self.mode!r}, chosen is {chosen!r}"
+            )
+        return None if chosen is None else np.sort(arms.positions(chosen, "chosen"))
+
+    def _again(self, decision_id: str) -> AgentDecision:
+        """Return a decision that was made before."""
+        kept = self._offers.get(decision_id)
+        if kept is not None:
+            return kept
+        arms = self._feedback.decisions.record(decision_id).arms
+        return AgentDecision(decision_id, 0, arms, False, arms, None)
+
+    def _state(self) -> dict[str, Any]:
+        hidden = ("_clock", "_lock", "_version")
+        state = {name: value for name, value in self.__dict__.items() if name not in hidden}
+        return {**state, "_reported": sorted(self._reported)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reported = set(state["_reported"])
+        self._version = None
+        self._set_up(time.time)

@@ -1,0 +1,259 @@
+"""Decisions that wait for outcomes, and those settled lately: small, in arrays, by id.
+
+A decision takes one row; each of its chosen arms takes one row of another table:
+
+| per decision | start     where its arms start      waiting   arms that have no outcome yet     |
+|              | decided   when, in seconds                                                      |
+| per arm      | contexts  as encoded, sparse        outcomes  NaN while waiting                 |
+|              | status    a `Status`                taught    what the model was told; or NaN  |
+
+A decision is open while an arm waits. Of those settled the latest `remember` are kept, so that an
+outcome told twice is known as such and one told wrong can be corrected; older ones are dropped,
+and feedback to them is refused. Rows of dropped decisions are reclaimed when they are half of all.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oclok.agent.arms import ArmId
+from oclok.agent.sparse_rows import SparseRows, grown
+from oclok.errors import FeedbackError
+from oclok.persistence import Persistent
+from oclok.typing import ArrayLike, FloatArray, IntArray
+
+#: Fewer rows of dropped decisions than this are not worth reclaiming.
+LEAST_TO_RECLAIM = 1_000
+
+_PER_DECISION = {"start": np.int64, "waiting": np.int32, "decided": np.float64}
+_PER_ARM = {
+    "outcomes": np.float64,
+    "taught": np.float64,
+    "status": np.int8,
+}
+
+
+class Status(IntEnum):
+    """What became of a chosen arm's outcome."""
+
+    WAITING = 0
+    LEARNED = 1
+    QUARANTINED = 2
+    DEFAULTED = 3
+    FORGOTTEN = 4
+
+
+class Record(NamedTuple):
+    """A decision as it is kept; arrays have one row per chosen arm."""
+
+    id: str
+    decided: float
+    arms: list[ArmId]
+    contexts: FloatArray
+    outcomes: FloatArray
+    taught: FloatArray
+    status: IntArray
+
+
+class Decisions(Persistent):
+    """Decisions by id.
+
+    Args:
+        remember: how many settled decisions are kept.
+    """
+
+    def __init__(self, remember: int) -> None:
+        self.remember = remember
+        self._tables: dict[str, np.ndarray[Any, Any]] = {
+            name: np.zeros(16, dtype) for name, dtype in (_PER_DECISION | _PER_ARM).items()
+        }
+        self._contexts = SparseRows()
+        self._ids: list[str] = []
+        self._arms: list[ArmId] = []
+        self._row: dict[str, int] = {}
+        self._settled: deque[str] = deque()
+        self._first_open = 0
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        """Return how many decisions are open."""
+        return len(self._row) - len(self._settled)
+
+    def __contains__(self, decision: object) -> bool:
+        return decision in self._row
+
+    @property
+    def waiting(self) -> int:
+        """How many outcomes have not come."""
+        return self._waiting
+
+    def add(
+        self,
+        decision: str,
+        decided: float,
+        arms: Sequence[ArmId],
+        contexts: FloatArray,
+    ) -> None:
+        """Keep a decision whose arms all wait. `decided` never falls from one to the next."""
+        row, start, count = len(self._ids), len(self._arms), len(arms)
+        for names, needed in ((_PER_DECISION, row + 1), (_PER_ARM, start + count)):
+            for name in names:
+                self._tables[name] = grown(self._tables[name], needed)
+        table = self._tables
+        table["start"][row], table["waiting"][row], table["decided"][row] = start, count, decided
+        chosen = slice(start, start + count)
+        self._contexts.append(contexts)
+        table["outcomes"][chosen] = table["taught"][chosen] = np.nan
+        table["status"][chosen] = Status.WAITING
+        self._ids.append(decision)
+        self._arms.extend(sys.intern(arm) if isinstance(arm, str) else arm for arm in arms)
+        self._row[decision] = row
+        self._waiting += count
+        if not count:
+            self._settle(decision)
+
+    def record(self, decision: str) -> Record:
+        """Return a decision; its arrays are views, to be read only."""
+        row = self._row.get(decision)
+        if row is None:
+            raise FeedbackError(
+                f"decision {decision!r} is unknown: this agent did not make it, or it was settled "
+                f"more than {self.remember:,} settled decisions ago"
+            )
+        chosen = self._chosen(row)
+        table = self._tables
+        return Record(
+            decision,
+            float(table["decided"][row]),
+            self._arms[chosen],
+            self._contexts[chosen],
+            table["outcomes"][chosen],
+            table["taught"][chosen],
+            table["status"][chosen],
+        )
+
+    def settle(
+        self,
+        decision: str,
+        positions: ArrayLike,
+        status: Status,
+        outcomes: ArrayLike,
+        taught: ArrayLike,
+    ) -> None:
+        """Note what became of a decision's arms at `positions`.
+
+        Args:
+            decision: its id.
+            positions: into its chosen arms.
+            status: of all of them, from now on.
+            outcomes: what was told; NaN where nothing was.
+            taught: what the model holds for them; NaN where it holds nothing.
+        """
+        row = self._row[decision]
+        places = self._chosen(row).start + np.asarray(positions, dtype=np.intp)
+        waited = int(np.count_nonzero(self._tables["status"][places] == Status.WAITING))
+        self._tables["outcomes"][places] = outcomes
+        self._tables["taught"][places] = taught
+        self._tables["status"][places] = status
+        self._tables["waiting"][row] -= waited
+        self._waiting -= waited
+        if waited and not self._tables["waiting"][row]:
+            self._settle(decision)
+
+    def due(self, before: float) -> list[str]:
+        """Return the open decisions made at `before` or earlier, oldest first."""
+        rows = len(self._ids)
+        waiting, decided = self._tables["waiting"], self._tables["decided"]
+        while self._first_open < rows and not waiting[self._first_open]:
+            self._first_open += 1
+        if self._first_open == rows or decided[self._first_open] > before:
+            return []
+        last = int(np.searchsorted(decided[:rows], before, side="right"))
+        open_rows = self._first_open + np.flatnonzero(waiting[self._first_open : last])
+        return [self._ids[row] for row in open_rows.tolist()]
+
+    def with_status(self, status: Status) -> Iterator[tuple[str, ArmId, float]]:
+        """Yield decision, arm and outcome of all that are kept with `status`, oldest first."""
+        for place in np.flatnonzero(self._tables["status"][: len(self._arms)] == status).tolist():
+            row = int(np.searchsorted(self._starts, place, side="right")) - 1
+            if self._row.get(self._ids[row]) == row:
+                yield self._ids[row], self._arms[place], float(self._tables["outcomes"][place])
+
+    def latest_learned(self, most: int) -> tuple[FloatArray, FloatArray, list[tuple[str, ArmId]]]:
+        """Return contexts, outcomes and names of up to `most` outcomes of the latest decisions."""
+        status = self._tables["status"][: len(self._arms)]
+        places = np.flatnonzero((status == Status.LEARNED) | (status == Status.DEFAULTED))[-most:]
+        rows = np.searchsorted(self._starts, places, side="right") - 1
+        names = [
+            (self._ids[row], self._arms[place])
+            for row, place in zip(rows.tolist(), places.tolist(), strict=True)
+        ]
+        return self._contexts.take(places), self._tables["outcomes"][places], names
+
+    @property
+    def _starts(self) -> IntArray:
+        return self._tables["start"][: len(self._ids)]
+
+    def _chosen(self, row: int) -> slice:
+        starts = self._tables["start"]
+        end = int(starts[row + 1]) if row + 1 < len(self._ids) else len(self._arms)
+        return slice(int(starts[row]), end)
+
+    def _settle(self, decision: str) -> None:
+        self._settled.append(decision)
+        if len(self._settled) > self.remember:
+            del self._row[self._settled.popleft()]
+            dropped = len(self._ids) - len(self._row)
+            if dropped > max(LEAST_TO_RECLAIM, len(self._row)):
+                self._reclaim()
+
+    def _reclaim(self) -> None:
+        """Move what is kept to the front of fresh tables."""
+        rows = np.array(sorted(self._row.values()), dtype=np.intp)
+        chosen = [self._chosen(row) for row in rows.tolist()]
+        counts = np.array([span.stop - span.start for span in chosen], dtype=np.intp)
+        places = np.concatenate(
+            [np.arange(span.start, span.stop) for span in chosen] or [np.empty(0, dtype=np.intp)]
+        ).astype(np.intp)
+        for name in _PER_DECISION:
+            self._tables[name] = self._tables[name][rows]
+        for name in _PER_ARM:
+            self._tables[name] = self._tables[name][places]
+        self._contexts = self._contexts.kept(places)
+        self._tables["start"] = np.concatenate([[0], np.cumsum(counts)[:-1]])[: len(rows)]
+        self._ids = [self._ids[row] for row in rows.tolist()]
+        self._arms = [self._arms[place] for place in places.tolist()]
+        self._row = {decision: row for row, decision in enumerate(self._ids)}
+        self._first_open = 0
+
+    def _state(self) -> dict[str, Any]:
+        sizes = dict.fromkeys(_PER_DECISION, len(self._ids))
+        return {
+            "remember": self.remember,
+            "tables": {
+                name: table[: sizes.get(name, len(self._arms))]
+                for name, table in self._tables.items()
+            },
+            "contexts": self._contexts,
+            # One text each: a million ids one by one would take seconds.
+            "ids": json.dumps(self._ids),
+            "arms": json.dumps(self._arms),
+            "kept": np.array(list(self._row.values()), dtype=np.int64),
+            "settled": json.dumps(list(self._settled)),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.remember = state["remember"]
+        self._tables, self._contexts = state["tables"], state["contexts"]
+        self._ids, self._arms = json.loads(state["ids"]), json.loads(state["arms"])
+        self._settled = deque(json.loads(state["settled"]))
+        self._row = {self._ids[row]: row for row in state["kept"].tolist()}
+        self._waiting = int(self._tables["waiting"].sum())
+        self._first_open = 0

@@ -1,0 +1,168 @@
+"""Why a decision came out as it did: every arm's index, and the outcomes nearest to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oclok.agent.arms import ArmId
+from oclok.agent.decision import AgentDecision, Offer
+from oclok.agent.decisions import Decisions, Record, Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Latest outcomes among which the nearest are looked for, and how many of those are told.
+SEARCHED, TOLD = 20_000, 3
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """An outcome learned before, near to an arm.
+
+    Attributes:
+        decision, arm: whose outcome it is.
+        outcome: what was learned.
+        distance: between the two arms' encoded features.
+    """
+
+    decision: str
+    arm: ArmId
+    outcome: float
+    distance: float
+
+
+@dataclass(frozen=True)
+class ArmExplanation:
+    """What was thought of one arm, and why it was chosen or not.
+
+    Attributes:
+        arm: its id.
+        mean, std, index: NaN where the policy has no such thing.
+        chosen: whether it was.
+        reason: why, in words.
+        outcome: what came of it; None while nothing has.
+        evidence: the outcomes nearest to it that are known now, nearest first.
+    """
+
+    arm: ArmId
+    mean: float
+    std: float
+    index: float
+    chosen: bool
+    reason: str
+    outcome: float | None
+    evidence: list[Evidence]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a decision came out as it did; `arms` are sorted by index, best first."""
+
+    decision: str
+    arms: list[ArmExplanation]
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per arm, indexed by arm id, best index first."""
+        import pandas as pd
+
+        rows = [
+            {
+                "mean": arm.mean,
+                "std": arm.std,
+                "index": arm.index,
+                "chosen": arm.chosen,
+                "reason": arm.reason,
+                "outcome": np.nan if arm.outcome is None else arm.outcome,
+                "nearest_outcome": arm.evidence[0].outcome if arm.evidence else np.nan,
+                "nearest_distance": arm.evidence[0].distance if arm.evidence else np.nan,
+            }
+            for arm in self.arms
+        ]
+        return pd.DataFrame(rows, index=pd.Index([arm.arm for arm in self.arms], name="arm"))
+
+    def __str__(self) -> str:
+        lines = [f"decision {self.decision}"]
+        for arm in self.arms:
+            mark = "*" if arm.chosen else " "
+            lines.append(
+                f"{mark} {arm.arm}: index {arm.index:.4g}, mean {arm.mean:.4g} ± {arm.std:.4g}; "
+                + arm.reason
+            )
+        return "\n".join(lines)
+
+
+def explained(decision: AgentDecision, record: Record, learned: Decisions) -> Explanation:
+    """Return why `decision` came out as it did, with what is known by now."""
+    offer = decision._known_offer()
+    reasons = _reasons(offer, decision)
+    outcomes = {
+        arm: outcome
+        for arm, outcome, status in zip(record.arms, record.outcomes, record.status, strict=True)
+        if status != Status.WAITING and not np.isnan(outcome)
+    }
+    evidence = _nearest(offer, learned)
+    chosen = set(offer.chosen.tolist())
+    mean, std = offer.column("mean"), offer.column("std")
+    arms = [
+        ArmExplanation(
+            offer.ids[place],
+            float(mean[place]),
+            float(std[place]),
+            float(offer.index[place]),
+            place in chosen,
+            reasons[place],
+            outcomes.get(offer.ids[place]),
+            evidence[place],
+        )
+        for place in np.argsort(-offer.index, kind="stable").tolist()
+    ]
+    return Explanation(decision.id, arms)
+
+
+def _reasons(offer: Offer, decision: AgentDecision) -> list[str]:
+    """Return for each arm, in a few words, why it was chosen or not."""
+    chosen, included = set(offer.chosen.tolist()), set(offer.included.tolist())
+    excluded = set(offer.excluded.tolist())
+    preferred = set(decision.preferred)
+    free = [offer.index[place] for place in chosen - included]
+    lowest = min(free, default=-np.inf)
+    reasons = []
+    for place, arm in enumerate(offer.ids):
+        if place in chosen and decision.preferred is not decision.chosen and arm not in preferred:
+            reason = "chosen by the deciding system, not by the agent"
+        elif place in included and place in chosen:
+            reason = "included by request"
+        elif place in chosen:
+            reason = "chosen: in the best feasible set by index"
+        elif place in excluded:
+            reason = "excluded by request"
+        elif not chosen:
+            reason = "no set of arms was worth choosing"
+        elif offer.index[place] <= lowest:
+            reason = f"index not above {lowest:.4g}, the lowest of those chosen"
+        else:
+            reason = "does not fit with the arms chosen, which together are better"
+        reasons.append(reason)
+    return reasons
+
+
+def _nearest(offer: Offer, learned: Decisions) -> list[list[Evidence]]:
+    """Return for each arm the outcomes nearest to it."""
+    from scipy.spatial.distance import cdist
+
+    contexts, outcomes, names = learned.latest_learned(SEARCHED)
+    if not names:
+        return [[] for _ in offer.ids]
+    distances = cdist(offer.contexts, contexts)
+    told = min(TOLD, len(names))
+    near = np.argpartition(distances, told - 1, axis=1)[:, :told]
+    result = []
+    for row, places in zip(distances, near, strict=True):
+        order = places[np.argsort(row[places], kind="stable")].tolist()
+        result.append(
+            [Evidence(names[p][0], names[p][1], float(outcomes[p]), float(row[p])) for p in order]
+        )
+    return result

@@ -1,0 +1,86 @@
+"""One file per agent, which a writer that was overtaken by another one does not overwrite.
+
+A version is a digest of the check sums in a file's directory of entries, so that it is known
+without reading the file. Whoever saves must have loaded or saved the version that is there.
+Between looking and writing the folder is locked, so that of two processes that save at the same
+time one is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from oclok import persistence
+from oclok.errors import StorageError
+from oclok.persistence import Persistent
+
+Thing = TypeVar("Thing", bound=Persistent)
+
+
+def save(thing: Persistent, path: str | os.PathLike[str], version: str | None) -> str:
+    """Write `thing` if the file there has `version`, or none is there; return the new one."""
+    target = Path(path)
+    with _locked(target.parent):
+        found = _version(target)
+        if found is not None and found != version:
+            raise StorageError(
+                f"{target} was written by another process since this agent loaded or saved it, or "
+                "holds something else; load it and go on from there, or save under another name"
+            )
+        persistence.save(thing, target)
+        return _version(target) or ""
+
+
+def load(cls: type[Thing], path: str | os.PathLike[str]) -> tuple[Thing, str]:
+    """Return what `save` wrote, and its version."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as reason:
+        raise StorageError(f"cannot read {path}: {reason}") from None
+    try:
+        thing = persistence.loads(content)
+    except StorageError as reason:
+        raise StorageError(f"{path}: {reason}") from None
+    if not isinstance(thing, cls):
+        raise StorageError(f"{path}: holds a {type(thing).__name__}, not an {cls.__name__}")
+    return thing, _version(io.BytesIO(content)) or ""
+
+
+def _version(file: Path | io.BytesIO) -> str | None:
+    """Return the version of a file; None if there is none."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            entries = [(e.filename, e.CRC, e.file_size) for e in archive.infolist()]
+        return hashlib.blake2b(repr(entries).encode(), digest_size=16).hexdigest()
+    except FileNotFoundError:
+        return None
+    except zipfile.BadZipFile:
+        return "not written by oclok"
+    except OSError as reason:
+        raise StorageError(f"cannot read {file}: {reason}") from None
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes, where the system can."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such lock: two saves within a moment may both succeed
+        yield
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as reason:
+        raise StorageError(f"cannot write to {folder}: {reason}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,221 @@
+"""Whether an agent is well: findings in plain words, worst first."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from oclok.agent.decisions import Status
+from oclok.agent.features import Ignored
+from oclok.agent.feedback import Feedback
+from oclok.agent.schema import Schema
+from oclok.agent.watch import FeatureWatch
+from oclok.typing import FloatArray
+
+LOG = logging.getLogger("oclok.agent")
+SEVERITIES = ("error", "warning", "info")
+
+#: Outcomes, residuals or arms without which nothing is concluded.
+LEAST_OUTCOMES, LEAST_ARMS = 50, 200
+#: What would happen by chance less often than this is a finding: health is looked at often.
+CHANCE = 1e-5
+#: What is less than this many times as large as it should be is no finding, however certain.
+NOTABLE = 1.5
+#: The latest so many residuals are compared with those before, back to so many.
+LATE, COMPARED_WITH = 100, 1_000
+#: Share of late arms outside of a feature's range that is worth a word.
+MOVED = 0.1
+#: An outcome is late after so many times as long as 95% of outcomes took.
+PATIENCE = 10.0
+#: Share of outcomes that never came, above which the rest may not speak for all.
+LOST = 0.5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that whoever runs the agent should know.
+
+    Attributes:
+        kind: "calibration", "certificate", "drift", "quarantine", "constant", "range", "category",
+            "ignored", "late" or "lost".
+        severity: "error", "warning" or "info".
+        message: what was found and what to do, in a sentence.
+        subject: the feature that it is about, if it is about one.
+    """
+
+    kind: str
+    severity: Literal["error", "warning", "info"]
+    message: str
+    subject: str = ""
+
+
+def examine(
+    feedback: Feedback, schema: Schema | None, watch: FeatureWatch | None, now: float
+) -> list[Finding]:
+    """Return what is wrong with an agent, worst first; empty if nothing is."""
+    findings = [*_model(feedback), *_outcomes(feedback), *_waiting(feedback, now)]
+    if schema is not None and watch is not None:
+        findings += _features(schema, watch)
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def report(findings: list[Finding], known: set[str]) -> set[str]:
+    """Log findings that are not `known`, one line each, and return all that are known now."""
+    for finding in findings:
+        if _key(finding) not in known:
+            level = {"error": logging.ERROR, "warning": logging.WARNING}.get(finding.severity)
+            LOG.log(level or logging.INFO, "%s: %s", finding.kind, finding.message)
+    return known | {_key(finding) for finding in findings}
+
+
+def _model(feedback: Feedback) -> Iterator[Finding]:
+    policy = feedback.policy
+    residuals = getattr(policy, "residuals", np.empty(0))[-COMPARED_WITH:]
+    if len(residuals) >= LEAST_OUTCOMES:
+        yield from _calibration(residuals)
+    certificate = policy.certificate() if hasattr(policy, "certificate") else None
+    for assumed in getattr(certificate, "assumptions", ()):
+        if assumed.name == "prior" and assumed.verdict == "contradicted":
+            yield Finding(
+                "certificate",
+                "warning",
+                "the data contradict what the policy's regret certificate rests on, so that it "
+                f"means nothing: {assumed.statement} ({assumed.reason})",
+            )
+    if len(residuals) >= 3 * LATE:
+        yield from _drift(residuals[:-LATE], residuals[-LATE:])
+
+
+def _calibration(residuals: FloatArray) -> Iterator[Finding]:
+    """Test whether the mean square of standardised residuals is above 1.
+
+    By Student's test, not by χ²: a rare click has a residual of 7 standard deviations, and is right
+    to. Too small residuals are no finding: the model explores more than it needs, and rare events
+    that have not happened look like them.
+    """
+    from scipy.stats import ttest_1samp
+
+    squares = residuals**2
+    spread = math.sqrt(float(squares.mean()))
+    if spread < NOTABLE or np.ptp(squares) == 0:
+        return
+    if ttest_1samp(squares, 1.0, alternative="greater").pvalue < CHANCE:
+        yield Finding(
+            "calibration",
+            "warning",
+            f"the model is overconfident: outcomes are {spread:.2g} times as far from what it "
+            "expects as it says; let the policy choose kernel and noise itself",
+        )
+
+
+def _drift(before: FloatArray, late: FloatArray) -> Iterator[Finding]:
+    """Compare late residuals with those before: their centre (Welch) and their size (ranks)."""
+    from scipy.stats import mannwhitneyu, ttest_ind
+
+    if np.ptp(before) == 0 and np.ptp(late) == 0:
+        return
+    shift = float(late.mean() - before.mean())
+    growth = float(np.median(np.abs(late)) / max(np.median(np.abs(before)), 1e-300))
+    told = ""
+    if abs(shift) > NOTABLE - 1 and ttest_ind(late, before, equal_var=False).pvalue < CHANCE:
+        told = f"{'above' if shift > 0 else 'below'} what the model expects, unlike those before"
+    elif (
+        growth > NOTABLE
+        and mannwhitneyu(np.abs(late), np.abs(before), alternative="greater").pvalue < CHANCE
+    ):
+        told = f"{growth:.2g} times as far from what the model expects as those before"
+    if told:
+        yield Finding(
+            "drift",
+            "warning",
+            f"the latest {LATE} outcomes are {told}: the world may have changed; consider a policy "
+            "that forgets",
+        )
+
+
+def _outcomes(feedback: Feedback) -> Iterator[Finding]:
+    quarantined = list(feedback.decisions.with_status(Status.QUARANTINED))
+    if quarantined:
+        decision, arm, outcome = quarantined[-1]
+        yield Finding(
+            "quarantine",
+            "warning",
+            f"{len(quarantined)} outcomes cannot be right given the others and were not learned, "
+            f"lately {outcome:g} of arm {arm!r} in decision {decision!r}; accept() learns one of "
+            "them, outcome_range= says what is possible",
+        )
+    learned, forgotten = feedback.outcomes.count, feedback.forgotten
+    if learned + forgotten >= LEAST_OUTCOMES and forgotten > LOST * (learned + forgotten):
+        yield Finding(
+            "lost",
+            "warning",
+            f"{forgotten / (learned + forgotten):.0%} of outcomes did not come before their "
+            "deadline; if that depends on what they are, the model is misled; consider a "
+            "default_outcome",
+        )
+
+
+def _waiting(feedback: Feedback, now: float) -> Iterator[Finding]:
+    delays = feedback.delays.values
+    if feedback.deadline is not None or len(delays) < LEAST_OUTCOMES:
+        return
+    usual = float(np.quantile(delays, 0.95))
+    late = feedback.decisions.due(now - PATIENCE * max(usual, 1.0))
+    if late:
+        yield Finding(
+            "late",
+            "info",
+            f"{len(late)} decisions wait for outcomes {PATIENCE:g} times as long as 95% of "
+            f"outcomes took ({_duration(usual)}), the oldest is {late[0]!r}; a deadline= would "
+            "settle them",
+        )
+
+
+def _features(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
+    for name, feature in schema.features.items():
+        if isinstance(feature, Ignored) and not feature.declared:
+            yield Finding(
+                "ignored",
+                "info",
+                f"feature {name!r} has a different text for nearly every arm and is not used; "
+                "declare it as a category to use it, or as ignored",
+                name,
+            )
+    if watch.arms < LEAST_ARMS or watch.decisions < 2:
+        return
+    for name in watch.constant(schema):
+        yield Finding("constant", "info", f"feature {name!r} never varied; it tells nothing", name)
+    for name, share in watch.moved(schema).items():
+        if share > MOVED:
+            yield Finding(
+                "range",
+                "warning",
+                f"feature {name!r} left the range of the first arms for {share:.0%} of late arms: "
+                "check its unit; what the model says of them is a guess",
+                name,
+            )
+    for name, share in watch.unknown(schema).items():
+        if share > MOVED:
+            yield Finding(
+                "category",
+                "info",
+                f"feature {name!r} has values that the first arms did not have for {share:.0%} of "
+                "late arms; declare all of its values to tell them apart well",
+                name,
+            )
+
+
+def _key(finding: Finding) -> str:
+    return f"{finding.kind} {finding.subject}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} seconds" if math.isfinite(seconds) else "a while"

@@ -1,0 +1,107 @@
+"""What the agent would have decided where another system did, and what it expects of that.
+
+    A   arms that the agent preferred and the system did not choose, in a round      R   rounds kept
+    B   arms that the system chose and the agent did not prefer
+    w   1/R for each arm of each A, -1/R for each of each B; f ~ posterior with mean m, covariance C
+
+The gain per round, in sums of outcomes, is wᵀf: normal with mean wᵀm and variance wᵀCw. Both are
+asked of today's posterior, which has seen what the system's choices brought. The agent's choices
+are those that its index made then, not those that look best now, so there is no winner's curse.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from oclok.persistence import Persistent
+from oclok.policies import Policy
+from oclok.typing import FloatArray, IntArray
+from oclok.validation import as_probability
+
+#: Latest rounds in which agent and system differed that are kept to be judged.
+KEPT = 200
+#: Most arms of those whose joint covariance is asked for.
+MOST_ARMS = 1_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The agent against the system that decides.
+
+    Attributes:
+        rounds: decisions so far.
+        different: in how many of them the agent would have chosen otherwise.
+        gain: expected change of a round's sum of outcomes, had the agent decided; NaN if nothing
+            is known of it.
+        lower, upper: the interval that the gain is in with probability `level`.
+        level: of the interval.
+    """
+
+    rounds: int
+    different: int
+    gain: float
+    lower: float
+    upper: float
+    level: float
+
+    def __str__(self) -> str:
+        if not self.rounds:
+            return "no decisions yet"
+        return (
+            f"the agent would have chosen otherwise in {self.different} of {self.rounds} "
+            f"decisions; it expects that to change the sum of outcomes by {self.gain:+.3g} per "
+            f"decision ({self.level:.0%} interval {self.lower:+.3g} to {self.upper:+.3g})"
+        )
+
+
+class Shadow(Persistent):
+    """Remembers where the agent and the deciding system differed."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.different = 0
+        self._kept: list[tuple[FloatArray, FloatArray]] = []
+
+    def record(self, contexts: FloatArray, preferred: IntArray, chosen: IntArray) -> None:
+        """Note what the agent preferred and what was chosen, as positions into `contexts`."""
+        self.rounds += 1
+        ours, theirs = np.setdiff1d(preferred, chosen), np.setdiff1d(chosen, preferred)
+        if ours.size or theirs.size:
+            self.different += 1
+            self._kept.append((contexts[ours], contexts[theirs]))
+            del self._kept[:-KEPT]
+
+    def comparison(self, policy: Policy, level: float = 0.95) -> Comparison:
+        """Return what the policy's posterior says of the differences by now."""
+        level = as_probability(level, "level")
+        if not self.rounds:
+            return Comparison(0, 0, math.nan, math.nan, math.nan, level)
+        if not self.different:
+            return Comparison(self.rounds, 0, 0.0, 0.0, 0.0, level)
+        posterior = getattr(policy, "posterior", None)
+        if posterior is None:
+            return Comparison(self.rounds, self.different, math.nan, math.nan, math.nan, level)
+        X, w = self._weighted()
+        share = self.different / self.rounds
+        mean, _ = posterior.predict(X)
+        gain = share * float(w @ mean)
+        std = share * math.sqrt(max(float(w @ posterior.covariance(X) @ w), 0.0))
+        width = float(ndtri(0.5 + level / 2)) * std
+        return Comparison(self.rounds, self.different, gain, gain - width, gain + width, level)
+
+    def _weighted(self) -> tuple[FloatArray, FloatArray]:
+        """Return the contexts of the latest differences, and the weight of each in their mean."""
+        taken: list[tuple[FloatArray, FloatArray]] = []
+        arms = 0
+        for ours, theirs in reversed(self._kept):
+            if taken and arms + len(ours) + len(theirs) > MOST_ARMS:
+                break
+            taken.append((ours, theirs))
+            arms += len(ours) + len(theirs)
+        X = np.vstack([part for pair in taken for part in pair if len(part)])
+        signs = [np.r_[np.ones(len(ours)), -np.ones(len(theirs))] for ours, theirs in taken]
+        return X, np.concatenate(signs) / len(taken)
