@@ -1,18 +1,21 @@
-"""One policy on one problem: a table with one row a round."""
+"""One policy on one problem: a table with one row per round."""
 
 from __future__ import annotations
 
-import copy
 import math
 from time import perf_counter
 
 import numpy as np
 import pandas as pd
 
+from oclok.decision import Decision
 from oclok.policies.base import Policy
 from oclok.policies.gp import GPPolicy
 from oclok.policies.oclok import OClokUCB
+from oclok.policies.tcgp_ucb import TCGPUCB
 from oclok.problems.base import Problem, Round, fresh_seed
+from oclok.problems.groups import GroupRound
+from oclok.typing import FloatArray
 
 #: Levels of the calibration curve.
 PERCENTS = (10, 20, 30, 40, 50, 60, 70, 80, 90)
@@ -23,12 +26,13 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
 
     Args:
         policy: learns as it goes; a fresh one is wanted for each simulation.
-        problem: the rounds.
+        problem: the rounds. Where base arms come in groups (`oclok.problems.Groups`), a `TCGPUCB`
+            is told of the groups and gets both outcomes; any other policy gets neither.
         seed: where the noise of the outcomes comes from. With the same seed, a base arm has the
             same outcome in a round whichever policy chooses it.
 
     Returns:
-        One row a round, with the columns
+        One row per round, with the columns
 
         - `round`: t, from 1 on,
         - `reward`: U of the outcomes,
@@ -44,7 +48,10 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
         - `in_band`: 1 where the true means of all base arms were within the policy's confidence
           band (Lemma 1), 0 where not. These five are NaN for a policy without a certificate,
         - `coverage_10`, …, `coverage_90`: share of all outcomes so far within the central interval
-          of that many percent that the posterior foresaw; NaN for a policy without a posterior.
+          of that many percent that the posterior foresaw; NaN for a policy without a posterior,
+        - with groups, `groups_chosen` and `group_violations`: of how many groups base arms were
+          chosen, and how many of these are not good enough. The benchmark chooses from groups that
+          are, so that `regret` can be below 0 for a policy that does not.
 
         Its `attrs` say which `problem` and `data` it is of, with the problem's `notes`.
 
@@ -66,15 +73,15 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
 
 
 def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str, float]:
-    # An oracle with a seed draws from its generator: the benchmark must not move the policy's.
-    benchmark = copy.deepcopy(current.oracle)
+    """Play one round; return its row."""
     in_band = _in_band(policy, current)
+    best_super_arm = current.best()
 
     start = perf_counter()
-    decision = policy.select(current.contexts, oracle=current.oracle)
+    decision = _select(policy, current)
     seconds = perf_counter() - start
 
-    outcomes = current.play(decision.super_arm, rng)
+    outcomes = _outcomes(policy, current, decision, rng)
 
     start = perf_counter()
     policy.update(decision, outcomes)
@@ -82,9 +89,10 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
 
     means, oracle = current.means, current.oracle
     expected = oracle.value(means, decision.super_arm)
-    best = oracle.value(means, benchmark(means))
+    best = oracle.value(means, best_super_arm)
+    rewarded = outcomes[:, 0] if outcomes.ndim == 2 else outcomes
     return {
-        "reward": current.reward(decision.super_arm, outcomes),
+        "reward": current.reward(decision.super_arm, rewarded),
         "expected_reward": expected,
         "best_expected_reward": best,
         "regret": best - expected,
@@ -95,7 +103,25 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
         **_certificate(policy, oracle.lipschitz),
         "in_band": in_band,
         **_coverage(policy),
+        **current.columns(decision.super_arm),
     }
+
+
+def _select(policy: Policy, current: Round) -> Decision:
+    if isinstance(policy, TCGPUCB) and isinstance(current, GroupRound):
+        return policy.select(
+            current.contexts, current.oracle, groups=current.groups, threshold=current.threshold
+        )
+    return policy.select(current.contexts, oracle=current.oracle)
+
+
+def _outcomes(
+    policy: Policy, current: Round, decision: Decision, rng: np.random.Generator
+) -> FloatArray:
+    """Return what the policy sees: outcomes (K,), or with those of the groups (K, 2)."""
+    if isinstance(policy, TCGPUCB) and isinstance(current, GroupRound):
+        return current.play_both(decision.super_arm, rng)
+    return current.play(decision.super_arm, rng)
 
 
 def _in_band(policy: Policy, current: Round) -> float:

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from oclok import figures
+from oclok.analysis import measures
 from oclok.errors import InputError
-from oclok.figures import measures
 
 ALL = [
     figures.average_reward,

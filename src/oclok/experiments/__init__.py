@@ -6,7 +6,7 @@ Needs `oclok[experiments]`; nothing that decides super arms imports it.
 from __future__ import annotations
 
 from oclok.experiments.base import Experiment, PolicySpec, Run, Settings
-from oclok.experiments.comparison import DRIFT, POLICIES
+from oclok.experiments.comparison import COMPARISON, DRIFT
 from oclok.experiments.folder import ResultsFolder
 from oclok.experiments.runner import Progress, play, run
 from oclok.experiments.simulations import PAPER
@@ -25,4 +25,4 @@ __all__ = [
 ]
 
 #: All experiments, by name. Another one is another `Experiment` here.
-EXPERIMENTS = {experiment.name: experiment for experiment in (*PAPER, POLICIES, DRIFT)}
+EXPERIMENTS = {experiment.name: experiment for experiment in (*PAPER, COMPARISON, DRIFT)}

@@ -58,13 +58,13 @@ def run(
         experiment: what to run.
         settings: how, from `experiment.settings()`.
         output: folder for the results.
-        jobs: number of processes; one a core if left out.
+        jobs: number of processes; one per core if left out.
         cluster: address of a Dask scheduler, such as "tcp://10.0.0.1:8786", to run there instead.
         fresh: delete the results that `output` holds and start over.
         progress: called at the start and whenever something is finished.
 
     Returns:
-        One row a round of each run: the columns of `oclok.simulation.simulate` after
+        One row per round of each run: the columns of `oclok.simulation.simulate` after
         `experiment`, `variant`, `policy`, `horizon`, `repeat` (from 0 on) and `data`. The `attrs`
         have `notes` on the data.
 

@@ -1,6 +1,6 @@
 """The pictures of an experiment: a panel per variant, a curve per policy, a band over repeats.
 
-Each function takes `results`, one row a round with the columns that `oclok.figures.measures`
+Each function takes `results`, one row per round with the columns that `oclok.analysis.measures`
 describes, and returns a Matplotlib figure.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from oclok.figures import measures
+from oclok.analysis import measures
+from oclok.analysis.measures import BOUNDS, DELTA
 from oclok.figures.panels import (
     PANELS_A_ROW,
     draw_curves,
@@ -22,18 +23,10 @@ from oclok.figures.panels import (
     part,
 )
 from oclok.figures.style import BLACK, BLUE, GREY, VERMILLION, Style, styled, styles
-
-#: Lemma 1 and Theorem 1 hold with probability 1 - δ; this is the δ of the paper's simulations.
-DELTA = 0.05
+from oclok.labels import OCLOK
 
 #: Intervals of relative regret that reach below this are cut off there: the axis is logarithmic.
 LEAST_SHOWN = 0.05
-
-#: Columns with bounds on the regret up to a round, and what the legend calls them.
-BOUNDS = {
-    "certificate_widths": "Bound from band widths",
-    "certificate_information": "Bound from information gain",
-}
 
 
 @styled
@@ -41,9 +34,9 @@ def average_reward(results: pd.DataFrame) -> Figure:
     """Draw the average reward up to round t over the benchmark's, mean ± std over repeats."""
     values = measures.reward_over_benchmark(results)
     curves = measures.mean_and_band(values, "round")
-    figure, panels = make_panels(measures.sorted_variants(values))
+    figure, panels = make_panels(measures.variants(values))
     for variant, axes in panels.items():
-        draw_curves(axes, part(curves, variant), styles(results["policy"]))
+        draw_curves(axes, part(curves, variant), styles(measures.policies(results)))
     limit_to_settled(panels, curves)
     for axes in panels.values():
         draw_level(axes, 1.0, "Benchmark")
@@ -58,9 +51,9 @@ def cumulative_regret(results: pd.DataFrame) -> Figure:
     """
     values = measures.regret_by_horizon(results)
     curves = measures.mean_and_band(values, "horizon")
-    figure, panels = make_panels(measures.sorted_variants(values), share_y=False)
+    figure, panels = make_panels(measures.variants(values), share_y=False)
     for variant, axes in panels.items():
-        draw_curves(axes, part(curves, variant), styles(results["policy"]))
+        draw_curves(axes, part(curves, variant), styles(measures.policies(results)))
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=min(0.0, axes.dataLim.y0))
     x = "Number of rounds T" if measures.has_horizons(results) else "Round t"
@@ -71,13 +64,13 @@ def cumulative_regret(results: pd.DataFrame) -> Figure:
 def time_per_round(results: pd.DataFrame) -> Figure:
     """Draw the milliseconds that a round takes on a log scale, median and quartiles over repeats.
 
-    Both are running medians over `oclok.figures.measures.SMOOTHING` rounds.
+    Both are running medians over `oclok.analysis.measures.SMOOTHING` rounds.
     """
     values = measures.milliseconds(measures.where_known(results, "seconds"))
     curves = measures.smooth_quartiles(values)
-    figure, panels = make_panels(measures.sorted_variants(values))
+    figure, panels = make_panels(measures.variants(values))
     for variant, axes in panels.items():
-        draw_curves(axes, part(curves, variant), styles(results["policy"]))
+        draw_curves(axes, part(curves, variant), styles(measures.policies(results)))
         label_in_milliseconds(axes)
     return finish(figure, "Round t", "Time per round (ms)")
 
@@ -99,8 +92,8 @@ def regret_and_bounds(results: pd.DataFrame) -> Figure:
 
     pairs = [
         (variant, policy)
-        for variant in measures.sorted_variants(known)
-        for policy in styles(known.loc[known["variant"] == variant, "policy"])
+        for variant in measures.variants(known)
+        for policy in measures.policies(known[known["variant"] == variant])
     ]
     figure, panels = make_panels([" ".join(reversed(pair)).strip() for pair in pairs])
     tables = {label: measures.mean_and_band(table, "round") for label, table in values.items()}
@@ -123,9 +116,9 @@ def coverage(results: pd.DataFrame, delta: float = DELTA) -> Figure:
     """
     values = measures.held_so_far(measures.where_known(results, "in_band"))
     curves = measures.mean_and_band(values, "round")[["middle"]]
-    figure, panels = make_panels(measures.sorted_variants(values))
+    figure, panels = make_panels(measures.variants(values))
     for variant, axes in panels.items():
-        draw_curves(axes, part(curves, variant), styles(results["policy"]))
+        draw_curves(axes, part(curves, variant), styles(measures.policies(results)))
         draw_level(axes, 1 - delta, f"Promised: {1 - delta:g}")
         axes.set_ylim(-0.03, 1.03)
     return finish(figure, "Round t", "Share of repeats with all bands right")
@@ -140,9 +133,9 @@ def calibration(results: pd.DataFrame) -> Figure:
     """
     values = measures.calibration(measures.where_known(results, "coverage_50"))
     curves = measures.mean_and_band(values, "level")
-    figure, panels = make_panels(measures.sorted_variants(values))
+    figure, panels = make_panels(measures.variants(values))
     for variant, axes in panels.items():
-        draw_curves(axes, part(curves, variant), styles(values["policy"]))
+        draw_curves(axes, part(curves, variant), styles(measures.policies(results)))
         axes.plot(
             [0, 100], [0, 100], color=GREY, linewidth=1.0, linestyle=(0, (1, 2)), label="Deserved"
         )
@@ -152,11 +145,11 @@ def calibration(results: pd.DataFrame) -> Figure:
 
 
 @styled
-def paired_regret(results: pd.DataFrame, reference: str = "O'CLOK-UCB") -> Figure:
+def paired_regret(results: pd.DataFrame, reference: str = OCLOK) -> Figure:
     """Draw each policy's regret relative to a `reference`, with paired 95% intervals."""
     table = measures.paired_regret(results, reference)
-    variants = [v for v in measures.sorted_variants(results) if v in table.index]
-    policies = [p for p in styles(results["policy"]) if p != reference]
+    variants = [v for v in measures.variants(results) if v in table.index]
+    policies = [p for p in measures.policies(results) if p != reference]
     figure, panels = make_panels(variants)
     rows = -(-len(variants) // PANELS_A_ROW)
     figure.set_size_inches(8.4, rows * (0.9 + 0.19 * len(policies)))

@@ -7,14 +7,13 @@ neither.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
 
-from oclok.figures.measures import natural_key
+from oclok.labels import ACC, CC, OCLOK, RANDOM, soclok
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
@@ -63,14 +62,9 @@ class Style:
         return 3.0 - self.width / 10
 
 
-def sorted_policies(labels: Iterable[str]) -> list[str]:
-    """Return each of the `labels` once: O'CLOK-UCB, its sparse kin by size, others, Random."""
-    return sorted(set(labels), key=_rank)
-
-
 def styles(labels: Iterable[str]) -> dict[str, Style]:
     """Return a style for each of the `labels`, those of the paper's policies being fixed."""
-    policies = sorted_policies(labels)
+    policies = list(dict.fromkeys(labels))
     result = {policy: _FIXED[policy] for policy in policies if policy in _FIXED}
     taken = {style.marker for style in result.values()}
     free = [style for style in _FREE if style.marker not in taken]
@@ -79,28 +73,20 @@ def styles(labels: Iterable[str]) -> dict[str, Style]:
     return {policy: result[policy] for policy in policies}
 
 
-def _rank(label: str) -> tuple[int, float, tuple[tuple[bool, float, str], ...]]:
-    sparse = re.match(r"SO'CLOK-UCB (\d+)", label)
-    if sparse:
-        return (1, -float(sparse[1]), natural_key(label))
-    group = {"O'CLOK-UCB": 0, "ACC-UCB": 3, "CC-MAB": 4, "Random": 5}.get(label, 2)
-    return (group, 0.0, natural_key(label))
-
-
 _DASH, _SHORT, _DOT, _DASH_DOT = (5, 1.5), (2.5, 1.2), (1, 1), (5, 1.2, 1, 1.2)
 
 _FIXED = {
-    "O'CLOK-UCB": Style(BLACK, "o", width=1.0),
-    "SO'CLOK-UCB 100": Style(BLUE, "D", width=4.2),
-    "SO'CLOK-UCB 50": Style(GREEN, "v", _SHORT, 2.6),
-    "SO'CLOK-UCB 20": Style(SKY, "P", _DASH_DOT, 1.8),
-    "SO'CLOK-UCB 10": Style(PURPLE, "X", _DOT, 2.0),
-    "SO'CLOK-UCB 4": Style(BLUE, "p", width=4.2),
-    "SO'CLOK-UCB 2": Style(GREEN, "<", _SHORT, 2.6),
-    "SO'CLOK-UCB 1": Style(SKY, "h", _DASH_DOT, 1.8),
-    "ACC-UCB": Style(VERMILLION, "^", _DASH, 1.4),
-    "CC-MAB": Style(ORANGE, "s", width=3.0),
-    "Random": Style(GREY, "*", _DOT, 1.4),
+    OCLOK: Style(BLACK, "o", width=1.0),
+    soclok(100): Style(BLUE, "D", width=4.2),
+    soclok(50): Style(GREEN, "v", _SHORT, 2.6),
+    soclok(20): Style(SKY, "P", _DASH_DOT, 1.8),
+    soclok(10): Style(PURPLE, "X", _DOT, 2.0),
+    soclok(4): Style(BLUE, "p", width=4.2),
+    soclok(2): Style(GREEN, "<", _SHORT, 2.6),
+    soclok(1): Style(SKY, "h", _DASH_DOT, 1.8),
+    ACC: Style(VERMILLION, "^", _DASH, 1.4),
+    CC: Style(ORANGE, "s", width=3.0),
+    RANDOM: Style(GREY, "*", _DOT, 1.4),
 }
 
 _FREE = [

@@ -7,6 +7,7 @@ seed and t alone: a shorter problem is a longer one, truncated.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_outcomes, as_positions, as_positive
 
 #: Takes true means (M,) and a generator, returns outcomes (M,) with these means.
@@ -67,6 +68,21 @@ class Round:
         seen = np.zeros(len(self.means))
         seen[chosen] = as_outcomes(outcomes, chosen.size)
         return self.oracle.value(seen, chosen)
+
+    def best(self) -> IntArray:
+        """Return the super arm that the round's own oracle finds given the true means.
+
+        An oracle with a seed draws from its generator; a copy of it is used, so that the next
+        call of `oracle` is not affected.
+        """
+        return copy.deepcopy(self.oracle)(self.means)
+
+    def columns(self, super_arm: ArrayLike) -> dict[str, float]:
+        """Return further columns of the row of a round in which `super_arm` was played.
+
+        None by default; a kind of round that measures more says so here.
+        """
+        return {}
 
 
 @dataclass(frozen=True)

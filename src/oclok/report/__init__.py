@@ -13,11 +13,12 @@ import jinja2
 import pandas as pd
 
 from oclok import figures
-from oclok.figures import measures
-from oclok.report.claims import PAPER, judge
-from oclok.report.pictures import PICTURES
-from oclok.report.results import Results, load
-from oclok.report.summary import show_time, summarise
+from oclok.analysis import measures
+from oclok.analysis.results import Results, load
+from oclok.analysis.summary import show_time, summarise
+from oclok.labels import OCLOK
+from oclok.report.captions import FIGURES
+from oclok.report.claims import PAPER, check_claims
 
 __all__ = ["write", "write_index"]
 
@@ -33,7 +34,7 @@ def write(folder: str | os.PathLike[str]) -> Path:
     results = load(folder)
     shown = []
     (folder / "figures").mkdir(exist_ok=True)
-    for picture in PICTURES:
+    for picture in FIGURES:
         if picture.is_in(results.rounds):
             path = folder / "figures" / picture.name
             figures.save(picture.draw(results.rounds), path)
@@ -66,7 +67,7 @@ def write_index(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
 
 def _facts(results: Results) -> dict[str, Any]:
     """Return what both pages say of an experiment."""
-    verdicts = judge(results.rounds)
+    verdicts = check_claims(results.rounds)
     return {
         "results": results,
         "verdicts": verdicts,
@@ -79,7 +80,7 @@ def _paired(results: Results) -> dict[str, dict[str, tuple[str, str]]]:
     """Return regret relative to O'CLOK-UCB's, by policy and variant, where policies compete."""
     if results.experiment != "policies" or results.repeats < 2:
         return {}
-    table = measures.paired_regret(results.rounds, "O'CLOK-UCB")
+    table = measures.paired_regret(results.rounds, OCLOK)
     rows: dict[str, dict[str, tuple[str, str]]] = {}
     for (variant, policy), row in zip(table.index, table.itertuples(), strict=True):
         interval = f"{row.low:.2f} to {row.high:.2f}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from oclok.figures import measures
-from oclok.figures.curves import BOUNDS, DELTA
+from oclok.analysis import measures
+from oclok.analysis.measures import BOUNDS, DELTA
+from oclok.analysis.scores import NotMeasured, Scores
 from oclok.report.checks.base import Check, Finding
-from oclok.report.scores import NotMeasured, Scores
 
 _RUN = ["variant", "policy", "repeat"]
 

@@ -76,7 +76,7 @@ def test_report_draws_again_what_was_deleted(oclok, tmp_path):
 def test_paper_runs_everything_and_links_it(oclok, monkeypatch, tmp_path):
     names = ("movies", "channels")
     few = [replace(EXPERIMENTS[name], policies=EXPERIMENTS[name].policies[-1:]) for name in names]
-    monkeypatch.setattr(cli, "PAPER", few)
+    monkeypatch.setattr(cli.run, "PAPER", few)
     code, out, _ = oclok(
         "paper", "--rounds", "3", "--repeats", "1", "--jobs", "1", "--oracle", "tim+"
     )
@@ -107,7 +107,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_next_call_does(oclok, monkeypatch, tmp
 
     folder = tmp_path / "stopped"
     with monkeypatch.context() as patch:
-        patch.setattr(cli, "progress_on", impatient)
+        patch.setattr(cli.run, "progress_on", impatient)
         code, _, err = oclok("run", "channels", *SMALL, "--output", str(folder))
     assert code == 130
     assert "finished runs are kept" in err
@@ -197,7 +197,8 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys)
             raise ModuleNotFoundError("No module named 'typer'", name="typer")
         return real_import(name, *rest)
 
-    monkeypatch.delitem(sys.modules, "oclok.cli")
+    for name in [name for name in sys.modules if name.startswith("oclok.cli")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("oclok.cli")
     monkeypatch.setattr(builtins, "__import__", without_typer)
     with pytest.raises(SystemExit) as exit_:

@@ -1,9 +1,9 @@
-"""The command line: parse, call, print."""
+"""`oclok run` and `oclok paper`: run experiments, print a summary, write a report."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -11,21 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from oclok import __version__, datasets
-from oclok.errors import ExperimentError, OclokError
-from oclok.experiments import EXPERIMENTS, PAPER, Experiment, ResultsFolder, Settings
+from oclok.cli.display import progress_on, summary_table
+from oclok.cli.report import write_report
+from oclok.errors import ExperimentError
+from oclok.experiments import EXPERIMENTS, PAPER, Experiment, Settings
 from oclok.experiments import run as run_experiment
-from oclok.experiments.display import progress_on, summary_table
-
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    help="Decide sets under uncertainty: simulations of the O'CLOK-UCB paper, and their reports.",
-)
-data_app = typer.Typer(help="Real data for the simulations: what there is, and where to get it.")
-app.add_typer(data_app, name="data", invoke_without_command=True)
 
 RESULTS = Path("results")
 
@@ -35,7 +25,7 @@ Seed = Annotated[int, typer.Option(help="Where all randomness comes from.")]
 Output = Annotated[Path | None, typer.Option(help="Folder for the results.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few rounds and repeats, for a look.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Delete earlier results and start over.")]
-Jobs = Annotated[int | None, typer.Option(help="Number of processes; one a core if left out.")]
+Jobs = Annotated[int | None, typer.Option(help="Number of processes; one per core if left out.")]
 Cluster = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to run on, such as tcp://host:8786.")
 ]
@@ -45,37 +35,6 @@ Oracle = Annotated[
 ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line with `arguments`, those of the process if left out."""
-    try:
-        app(arguments, prog_name="oclok")
-    except OclokError as error:
-        print(f"oclok: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
-
-
-@app.callback(invoke_without_command=True)
-def _oclok(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
-        print(f"oclok {__version__}")
-        raise typer.Exit
-
-
-@app.command(
-    help=f"""
-    Run one experiment: **{"**, **".join(EXPERIMENTS)}**.
-
-    Finished runs are kept: after Ctrl-C the same command goes on where it was. The same seed
-    gives the same numbers, however many cores there are.
-
-    * `oclok run crowdsourcing --quick` takes a look,
-    * `oclok run crowdsourcing --data dataset_TSMC2014_TKY.txt` uses real data; see `oclok data`,
-    * `oclok run movies --oracle tim+` solves rounds as the paper did,
-    * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies.
-    """,
-)
 def run(
     experiment: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.")],
     rounds: Rounds = None,
@@ -95,7 +54,19 @@ def run(
     jobs: Jobs = None,
     cluster: Cluster = None,
 ) -> None:
-    """Run one experiment."""
+    """Run one experiment.
+
+    Finished runs are kept: after Ctrl-C the same command goes on where it was. The same seed
+    gives the same numbers, however many cores there are.
+
+    * `oclok run crowdsourcing --quick` takes a look,
+
+    * `oclok run crowdsourcing --data dataset_TSMC2014_TKY.txt` uses real data; see `oclok data`,
+
+    * `oclok run movies --oracle tim+` solves rounds as the paper did,
+
+    * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies.
+    """
     if experiment not in EXPERIMENTS:
         known = ", ".join(EXPERIMENTS)
         raise ExperimentError(f"there is no experiment {experiment!r}; there are {known}")
@@ -114,7 +85,6 @@ def run(
         _run_and_report(chosen, settings, folder, fresh, jobs, cluster)
 
 
-@app.command()
 def paper(
     rounds: Rounds = None,
     repeats: Repeats = None,
@@ -147,42 +117,6 @@ def paper(
         print(f"All reports: {write_index(folder, [experiment.name for experiment in PAPER])}")
 
 
-@app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(help="Where `oclok run` left its results.")],
-) -> None:
-    """Draw the figures and write the report of results that are there.
-
-    For example `oclok report results/crowdsourcing`.
-    """
-    ResultsFolder(folder).read()
-    _report(folder)
-
-
-@data_app.callback()
-def data(context: typer.Context) -> None:
-    """List the real data that simulations can use; none is needed, as stand-ins come with oclok.
-
-    `oclok data check PATH` says whether a copy is good; `oclok run … --data PATH` uses it.
-    """
-    if context.invoked_subcommand is not None:
-        return
-    for item in datasets.catalogue():
-        print(
-            f"{item.name}, for `oclok run {item.simulation}`\n"
-            f"  get it from  {item.home}\n"
-            f"  size         {item.size}\n"
-            f"  licence      {item.licence}\n"
-            f"  give         --data {item.give}\n"
-        )
-
-
-@data_app.command()
-def check(path: Annotated[Path, typer.Argument(help="A file or folder with data.")]) -> None:
-    """Read data and say what they hold."""
-    print(datasets.check(path))
-
-
 def _run_and_report(
     experiment: Experiment,
     settings: Settings,
@@ -204,15 +138,7 @@ def _run_and_report(
     Console().print(summary_table(results, experiment.title, experiment.notes(settings)))
     if results.attrs["notes"]:
         print(f"Note: {results.attrs['notes']}")
-    _report(folder)
-
-
-def _report(folder: Path) -> None:
-    # Brings in Matplotlib, which takes a second that no other command should wait for.
-    from oclok.report import write
-
-    page = write(folder)
-    print(f"Figures: {folder / 'figures'}\nReport: {page}")
+    write_report(folder)
 
 
 def _usual_folder(quick: bool) -> Path:

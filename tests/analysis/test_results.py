@@ -5,8 +5,8 @@ import json
 import pandas as pd
 import pytest
 
+from oclok.analysis.results import load
 from oclok.errors import DataError
-from oclok.report.results import load
 
 
 def keep(folder, rounds, settings=None):

@@ -9,13 +9,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from oclok import figures
-from oclok.figures import measures
-from oclok.figures.curves import BOUNDS
-from oclok.report.summary import summarise
+from oclok.analysis import measures
+from oclok.analysis.measures import BOUNDS
+from oclok.analysis.summary import summarise
 
 
 @dataclass(frozen=True)
-class Picture:
+class ReportFigure:
     """A figure of the report.
 
     Attributes:
@@ -55,8 +55,8 @@ class Picture:
 _REPEATS = "Lines are means over repeats, bands one standard deviation either way."
 
 #: All figures, in the order of the page.
-PICTURES = (
-    Picture(
+FIGURES = (
+    ReportFigure(
         "average-reward",
         "Average reward over that of the benchmark",
         "Expected reward summed up to round t, divided by the same sum for the benchmark, which "
@@ -65,7 +65,7 @@ PICTURES = (
         figures.average_reward,
         "reward",
     ),
-    Picture(
+    ReportFigure(
         "cumulative-regret",
         "Cumulative regret",
         "Expected reward of the benchmark minus that of the policy, summed over all rounds. "
@@ -74,7 +74,7 @@ PICTURES = (
         figures.cumulative_regret,
         "regret",
     ),
-    Picture(
+    ReportFigure(
         "time-per-round",
         "Time per round",
         "Milliseconds to select a super arm and to learn from its outcomes, on a log scale. Lines "
@@ -84,7 +84,7 @@ PICTURES = (
         "milliseconds",
         needs=("seconds",),
     ),
-    Picture(
+    ReportFigure(
         "regret-and-bounds",
         "Regret under its two bounds",
         "The α-regret up to round t, with two bounds on it that are known while the policy runs: "
@@ -93,7 +93,7 @@ PICTURES = (
         figures.regret_and_bounds,
         needs=tuple(BOUNDS),
     ),
-    Picture(
+    ReportFigure(
         "coverage",
         "How often the bands hold",
         "The share of repeats in which the true mean of every available base arm has been inside "
@@ -102,7 +102,7 @@ PICTURES = (
         figures.coverage,
         needs=("in_band",),
     ),
-    Picture(
+    ReportFigure(
         "calibration",
         "Is the confidence deserved?",
         "The share of all outcomes that lay inside the central interval of each nominal level, as "
@@ -111,7 +111,7 @@ PICTURES = (
         figures.calibration,
         needs=("coverage_50",),
     ),
-    Picture(
+    ReportFigure(
         "paired-regret",
         "Regret relative to O'CLOK-UCB's",
         "Mean cumulative regret over that of O'CLOK-UCB on the same repeats, with the 95% "

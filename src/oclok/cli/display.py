@@ -12,6 +12,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from oclok.analysis import show_time, summarise
 from oclok.experiments.runner import Progress
 
 #: Seconds between two lines where there is no terminal to draw a bar on.
@@ -47,13 +48,10 @@ def summary_table(
     """Return the summary of an experiment's table as a table to print.
 
     Args:
-        results: one row a round of each run.
+        results: one row per round of each run.
         title: stands above.
         policy_notes: what a reader should know of a policy, by label; stands below.
     """
-    # Brings in Matplotlib, which takes a second that no other command should wait for.
-    from oclok.report.summary import show_time, summarise
-
     notes = policy_notes or {}
     caption = "\n".join(f"* {label}: {note}" for label, note in notes.items())
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
@@ -61,7 +59,7 @@ def summary_table(
     if has_variants:
         table.add_column("variant")
     table.add_column("policy")
-    for heading in ("reward / benchmark", "cumulative regret", "time a round"):
+    for heading in ("reward / benchmark", "cumulative regret", "time per round"):
         table.add_column(heading, justify="right")
     shown = None
     for row in summarise(results).reset_index().to_dict("records"):

@@ -22,6 +22,15 @@ from scipy.special import stdtrit
 
 from oclok.errors import InputError
 
+#: Lemma 1 and Theorem 1 hold with probability 1 - δ; this is the δ of the paper's simulations.
+DELTA = 0.05
+
+#: Columns with bounds on the regret up to a round, and what the legend calls them.
+BOUNDS = {
+    "certificate_widths": "Bound from band widths",
+    "certificate_information": "Bound from information gain",
+}
+
 #: A running median over this many rounds steadies the clock.
 SMOOTHING = 9
 
@@ -171,17 +180,11 @@ def mean_and_band(values: pd.DataFrame, x: str) -> pd.DataFrame:
     return pd.DataFrame({"low": mean - std, "middle": mean, "high": mean + std})
 
 
-def sorted_variants(results: pd.DataFrame) -> list[str]:
-    """Return the variants by the numbers in them: "l=0.5" comes before "l=1", "l=10" last."""
-    return sorted(results["variant"].unique(), key=natural_key)
+def variants(results: pd.DataFrame) -> list[str]:
+    """Return each variant once, in the order of the table, which is that of the experiment."""
+    return list(dict.fromkeys(results["variant"]))
 
 
-def natural_key(text: str) -> tuple[tuple[bool, float, str], ...]:
-    """Return a key that sorts texts with numbers in them by the numbers.
-
-    Example:
-        >>> sorted(["l=10", "l=1", "l=0.5"], key=natural_key)
-        ['l=0.5', 'l=1', 'l=10']
-    """
-    parts = re.split(r"(\d+(?:\.\d+)?)", text)
-    return tuple((i % 2 == 0, float(p) if i % 2 else 0.0, p) for i, p in enumerate(parts))
+def policies(results: pd.DataFrame) -> list[str]:
+    """Return each policy's label once, in the order of the table, which is the declared one."""
+    return list(dict.fromkeys(results["policy"]))

@@ -1,7 +1,7 @@
 """A results folder, read and made whole.
 
 settings.json      how the experiment was run
-results.parquet    one row a round, with the columns of `oclok.figures.measures`
+results.parquet    one row per round, with the columns of `oclok.analysis.measures`
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _complete(rounds: pd.DataFrame, settings: dict[str, Any], path: Path) -> pd.
     if missing:
         raise DataError(f"{path}: has no column {missing[0]}; found {', '.join(rounds.columns)}")
     if rounds.empty:
-        raise DataError(f"{path}: has no rows; expected one a round")
+        raise DataError(f"{path}: has no rows; expected one per round")
     derived = {
         "experiment": str(settings.get("experiment", "experiment")),
         "variant": "",

@@ -5,8 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from oclok.experiments import EXPERIMENTS, Progress, display, run
-from oclok.experiments.display import progress_on, summary_table
+from oclok.cli import display
+from oclok.cli.display import progress_on, summary_table
+from oclok.experiments import EXPERIMENTS, Progress, run
 
 
 def test_without_a_terminal_progress_is_plain_lines(monkeypatch):

@@ -1,0 +1,8 @@
+"""Tables of rounds → the numbers behind summaries, figures and reports. No Matplotlib here."""
+
+from __future__ import annotations
+
+from oclok.analysis.results import Results, load
+from oclok.analysis.summary import show_time, summarise
+
+__all__ = ["Results", "load", "show_time", "summarise"]
