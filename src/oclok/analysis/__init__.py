@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from oclok.analysis.results import Results, load
-from oclok.analysis.summary import show_time, summarise
+from oclok.extras import needs
+
+with needs("experiments"):
+    from oclok.analysis.results import Results, load
+    from oclok.analysis.summary import show_time, summarise
 
 __all__ = ["Results", "load", "show_time", "summarise"]

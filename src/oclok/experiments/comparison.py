@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from oclok.experiments.base import Experiment, PolicySpec
+from oclok.experiments.base import Experiment
 from oclok.experiments.simulations import BERNOULLI_STD, acc_ucb, cc_mab, random
+from oclok.experiments.specs import PolicySpec
 from oclok.labels import ACC, CC, OCLOK, RANDOM
 from oclok.policies import (
     CUCB,

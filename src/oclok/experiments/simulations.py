@@ -10,7 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from oclok.experiments.base import Experiment, PolicySpec
+from oclok.experiments.base import Experiment
+from oclok.experiments.specs import PolicySpec
 from oclok.labels import ACC, CC, OCLOK, RANDOM, soclok
 from oclok.policies.acc_ucb import ACCUCB
 from oclok.policies.base import Policy
@@ -72,6 +73,7 @@ _CC_MAB = PolicySpec(CC, cc_mab, depends_on_horizon=True)
 CROWDSOURCING = Experiment(
     name="crowdsourcing",
     title="Simulation I: crowdsourcing",
+    is_from_paper=True,
     variants={"": Crowdsourcing},
     policies=[_OCLOK, *_sparse(100, 50, 20, 10), _ACC_UCB, _CC_MAB],
     rounds=250,
@@ -82,6 +84,7 @@ CROWDSOURCING = Experiment(
 CODEPENDENCY = Experiment(
     name="codependency",
     title="Simulation II: varying base arm codependency",
+    is_from_paper=True,
     variants={f"l={x:g}": partial(Codependency, lengthscale=x) for x in (0.01, 0.05, 0.1, 0.5, 1)},
     policies=[_OCLOK, *_sparse(100, 50, 20), _ACC_UCB, _CC_MAB],
     rounds=300,
@@ -92,6 +95,7 @@ CODEPENDENCY = Experiment(
 MOVIES = Experiment(
     name="movies",
     title="Simulation III: movie recommendation",
+    is_from_paper=True,
     variants={"": Movies},
     policies=[
         PolicySpec(
@@ -110,6 +114,7 @@ MOVIES = Experiment(
 CHANNELS = Experiment(
     name="channels",
     title="Dynamic bipartite matching: channels for users",
+    is_from_paper=True,
     variants={"": Channels},
     policies=[_OCLOK, *_sparse(50, 20), _ACC_UCB, _CC_MAB, PolicySpec(RANDOM, random)],
     rounds=250,

@@ -19,12 +19,13 @@ from functools import lru_cache
 import numpy as np
 from scipy.spatial import cKDTree
 
+from oclok.errors import InputError
 from oclok.oracles import TopK
 from oclok.oracles.restricted import RestrictedOracle
 from oclok.posterior import ExactPosterior
 from oclok.problems.base import Count, Problem, Round, gaussian
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_count, as_positions, as_positive
+from oclok.validation import as_count, as_positions, as_positive, as_vector
 
 #: A group is drawn from this many contexts around its centre.
 NEIGHBOURS = 40
@@ -45,6 +46,15 @@ class GroupRound(Round):
     groups: IntArray
     group_means: FloatArray
     threshold: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_vector(self.group_means, "group_means", len(self.means))
+        if np.shape(self.groups) != self.means.shape:
+            raise InputError(
+                f"groups must have shape {self.means.shape}, one number per base arm; "
+                f"got shape {np.shape(self.groups)}"
+            )
 
     @property
     def is_good(self) -> BoolArray:
