@@ -7,6 +7,7 @@ import math
 import pandas as pd
 
 from oclok.analysis import measures
+from oclok.analysis.tables import complete
 
 
 def summarise(rounds: pd.DataFrame) -> pd.DataFrame:
@@ -20,6 +21,7 @@ def summarise(rounds: pd.DataFrame) -> pd.DataFrame:
         benchmark) and `regret` (cumulative), each with its `_std` over repeats, and
         `milliseconds`, the median over all rounds and repeats; NaN where no time was taken.
     """
+    rounds = complete(rounds)
     longest = measures.longest_runs(rounds)
     reward = measures.spread(measures.at_the_end(measures.reward_over_benchmark(longest)))
     regret = measures.spread(measures.at_the_end(measures.regret_by_horizon(longest), by="horizon"))
