@@ -46,10 +46,19 @@ def test_every_command_has_help(oclok, command):
     assert "Usage: oclok" in out
 
 
-def test_help_of_run_names_the_experiments_and_has_examples(oclok):
+def test_help_of_run_has_examples_and_list_names_the_experiments(oclok):
     _, out, _ = oclok("run", "--help")
-    assert all(name in out for name in EXPERIMENTS)
     assert "oclok run crowdsourcing --quick" in out
+    code, out, _ = oclok("run", "--list")
+    assert code == 0
+    assert all(name in out for name in EXPERIMENTS)
+
+
+def test_help_of_an_experiment_names_its_policies(oclok):
+    code, out, _ = oclok("run", "channels", "--help")
+    assert code == 0
+    assert "Usage: oclok run" in out
+    assert all(spec.key in out for spec in EXPERIMENTS["channels"].policies)
 
 
 def test_run_leaves_a_table_figures_and_a_report_and_prints_a_summary(oclok, tmp_path):
@@ -150,15 +159,44 @@ def test_a_mistake_is_one_line_and_exit_code_2(oclok, monkeypatch, tmp_path, arg
     assert list(tmp_path.iterdir()) == []
 
 
-def test_results_with_other_settings_are_kept_unless_fresh_ones_are_wanted(oclok):
+def test_other_settings_add_runs_and_fresh_deletes_those_that_are_there(oclok, tmp_path):
+    runs = tmp_path / "results/channels/runs"
     oclok("run", "channels", *SMALL)
-    code, _, err = oclok("run", "channels", *SMALL, "--seed", "1")
-    assert code == 2
-    assert "seed is 0 there, 1 here" in err
-    assert "--output" in err
-    assert "--fresh" in err
-    assert len(err.splitlines()) == 1
+    first = set(runs.iterdir())
+    assert oclok("run", "channels", *SMALL, "--seed", "1")[0] == 0
+    assert set(runs.iterdir()) > first
     assert oclok("run", "channels", *SMALL, "--seed", "1", "--fresh")[0] == 0
+    assert set(runs.iterdir()).isdisjoint(first)
+
+
+MINE = """
+from oclok.experiments import Experiment, PolicySpec, sweep
+from oclok.policies import CUCB, Random
+from oclok.problems import Channels
+
+MINE = Experiment(
+    name="mine",
+    variants={"": Channels},
+    policies=[PolicySpec("Random", Random), *sweep(CUCB, cells=[2, 3])],
+    rounds=5,
+    repeats=3,
+)
+"""
+
+
+def test_a_file_of_ones_own_is_run_compared_and_not_judged_by_the_paper(oclok, tmp_path):
+    (tmp_path / "my_experiment.py").write_text(MINE)
+    code, out, _ = oclok("run", "my_experiment.py", "--jobs", "1", "--reference", "cucb-cells=2")
+    assert code == 0
+    assert "Regret against CUCB cells=2" in out
+    page = (tmp_path / "results/mine/report.html").read_text(encoding="utf8")
+    assert "Against CUCB cells=2" in page
+    assert "paper’s claims" not in page
+    code, out, _ = oclok("run", "my_experiment.py", "--help")
+    assert "cucb-cells=3" in out
+    code, _, err = oclok("report", "results/mine", "--reference", "nobody")
+    assert code == 2
+    assert "no policy 'nobody'" in err
 
 
 def test_data_says_where_to_get_what(oclok):

@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Decide sets under uncertainty: simulations of the O'CLOK-UCB paper, and their reports.",
 )
-app.command()(run.run)
+app.command(add_help_option=False)(run.run)  # its --help also knows experiments
 app.command()(run.paper)
 app.command()(report.report)
 app.add_typer(data.data_app, name="data", invoke_without_command=True)

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from oclok.cli.display import progress_on, summary_table
+from oclok.cli.progress import progress_on
 from oclok.cli.report import write_report
-from oclok.errors import ExperimentError
-from oclok.experiments import EXPERIMENTS, PAPER, Experiment, Settings
+from oclok.cli.tables import experiments_table, paired_table, policies_table, summary_table
+from oclok.experiments import EXPERIMENTS, PAPER, Experiment, Settings, find_experiment
 from oclok.experiments import run as run_experiment
 
 RESULTS = Path("results")
@@ -29,6 +29,9 @@ Jobs = Annotated[int | None, typer.Option(help="Number of processes; one per cor
 Cluster = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to run on, such as tcp://host:8786.")
 ]
+Reference = Annotated[
+    str | None, typer.Option(help="Label of the policy to compare with; the first if left out.")
+]
 Oracle = Annotated[
     str | None,
     typer.Option(help="Solver of movies: exact (the default), greedy, or tim+, the paper's."),
@@ -36,7 +39,11 @@ Oracle = Annotated[
 
 
 def run(
-    experiment: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.")],
+    context: typer.Context,
+    experiment: Annotated[
+        str | None,
+        typer.Argument(help="A name that --list shows, a file such as mine.py, or module:name."),
+    ] = None,
     rounds: Rounds = None,
     repeats: Repeats = None,
     seed: Seed = 0,
@@ -53,11 +60,17 @@ def run(
     fresh: Fresh = False,
     jobs: Jobs = None,
     cluster: Cluster = None,
+    reference: Reference = None,
+    list_: Annotated[bool, typer.Option("--list", help="Show what can be run.")] = False,
+    help_: Annotated[
+        bool, typer.Option("--help", help="Show this message, with the policies of EXPERIMENT.")
+    ] = False,
 ) -> None:
-    """Run one experiment.
+    """Run one experiment: of oclok, or your own.
 
-    Finished runs are kept: after Ctrl-C the same command goes on where it was. The same seed
-    gives the same numbers, however many cores there are.
+    Finished runs are kept: after Ctrl-C the same command goes on where it was, and after a
+    change only the runs that it affects are made again. The same seed gives the same numbers,
+    however many cores there are.
 
     * `oclok run crowdsourcing --quick` takes a look,
 
@@ -65,12 +78,14 @@ def run(
 
     * `oclok run movies --oracle tim+` solves rounds as the paper did,
 
-    * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies.
+    * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies,
+
+    * `oclok run my_experiment.py` runs what a file of your own declares.
     """
-    if experiment not in EXPERIMENTS:
-        known = ", ".join(EXPERIMENTS)
-        raise ExperimentError(f"there is no experiment {experiment!r}; there are {known}")
-    chosen = EXPERIMENTS[experiment]
+    if list_ or help_ or experiment is None:
+        _show(context, experiment, list_)
+        return
+    chosen = find_experiment(experiment, EXPERIMENTS)
     settings = chosen.settings(
         rounds=rounds,
         repeats=repeats,
@@ -80,9 +95,11 @@ def run(
         data=None if data is None else str(data.resolve()),
         oracle=oracle,
     )
-    folder = output or _usual_folder(quick) / experiment
+    if reference is not None:
+        (reference,) = chosen.settings(policies=[reference]).policies
+    folder = output or _usual_folder(quick) / chosen.name
     with _interruptible(folder):
-        _run_and_report(chosen, settings, folder, fresh, jobs, cluster)
+        _run_and_report(chosen, settings, folder, fresh, jobs, cluster, reference)
 
 
 def paper(
@@ -124,6 +141,7 @@ def _run_and_report(
     fresh: bool,
     jobs: int | None,
     cluster: str | None,
+    reference: str | None = None,
 ) -> None:
     with progress_on(Console(stderr=True), experiment.name) as progress:
         results = run_experiment(
@@ -135,10 +153,26 @@ def _run_and_report(
             fresh=fresh,
             progress=progress,
         )
-    Console().print(summary_table(results, experiment.title, experiment.notes(settings)))
+    title = experiment.title or experiment.name
+    console = Console()
+    console.print(summary_table(results, title, experiment.notes(settings)))
+    paired = paired_table(results, reference or settings.policies[0])
+    if paired is not None:
+        console.print(paired)
     if results.attrs["notes"]:
         print(f"Note: {results.attrs['notes']}")
-    write_report(folder)
+    write_report(folder, reference)
+
+
+def _show(context: typer.Context, experiment: str | None, wants_list: bool) -> None:
+    """Print what can be run, or the help of the command with the policies of an experiment."""
+    if wants_list:
+        Console().print(experiments_table(EXPERIMENTS.values()))
+        return
+    chosen = None if experiment is None else find_experiment(experiment, EXPERIMENTS)
+    print(context.get_help())
+    if chosen is not None:
+        Console().print(policies_table(chosen))
 
 
 def _usual_folder(quick: bool) -> Path:
