@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from oclok.analysis import measures
 from oclok.errors import InputError
@@ -115,3 +116,16 @@ def test_variants_and_policies_keep_the_order_of_the_table(variants, policies):
     pairs = [(v, p) for v in variants for p in policies for _ in range(2)]
     table = pd.DataFrame(pairs, columns=["variant", "policy"])
     assert (measures.variants(table), measures.policies(table)) == (variants, policies)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=6))
+def test_bands_are_deviations_errors_and_students_intervals(values):
+    table = pd.DataFrame({"variant": "", "policy": "p", "x": 1, "value": values})
+    std = np.std(values, ddof=1)
+    error = std / np.sqrt(len(values))
+    expected = {"std": std, "stderr": error, "ci95": stats.t.ppf(0.975, len(values) - 1) * error}
+    for kind, half in expected.items():
+        row = measures.band(table, "x", kind).iloc[0]
+        assert row["middle"] == pytest.approx(np.mean(values), abs=1e-9)
+        assert row["high"] - row["middle"] == pytest.approx(half, abs=1e-9)
+        assert row["middle"] - row["low"] == pytest.approx(half, abs=1e-9)

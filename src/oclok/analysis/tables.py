@@ -33,8 +33,8 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
         >>> from oclok.simulation import simulate
         >>> tables = [simulate(Random(seed=s), Crowdsourcing(3, seed=s), seed=s) for s in range(2)]
         >>> complete(pd.concat(tables))[["policy", "repeat", "horizon"]].drop_duplicates().values
-        array([['policy', 0, 3],
-               ['policy', 1, 3]], dtype=object)
+        array([['Random', 0, 3],
+               ['Random', 1, 3]], dtype=object)
     """
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"expected a table of rounds, as simulate and run return; got {table!r}")

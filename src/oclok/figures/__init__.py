@@ -58,7 +58,7 @@ def save(drawn: Figure | Axes | Sequence[Axes], path: str | os.PathLike[str]) ->
     else:
         files = [path.with_name(path.name + ending) for ending in _FORMATS]
     for file in files:
-        figure.savefig(file, dpi=300, metadata=_FORMATS[file.suffix])
+        figure.savefig(file, dpi=200, metadata=_FORMATS[file.suffix])
     return files
 
 
