@@ -219,3 +219,14 @@ def test_drawing_leaves_matplotlibs_settings_as_they_were(results):
 def test_figures_do_not_need_pyplot():
     code = "import sys, oclok.figures; assert 'matplotlib.pyplot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_policy_looks_the_same_in_all_figures_of_a_table(results):
+    known = results["policy"].replace({"O'CLOK-UCB": "Mine", "ACC-UCB": "Theirs", "CC-MAB": "Old"})
+    table = results.assign(policy=known, delta=0.1)
+    drawn = [
+        lines(figures.average_reward(table)[0])["Mine"],
+        lines(figures.cumulative_regret(table, order=["Old", "Mine"])[0])["Mine"],
+        lines(figures.coverage(table)[0])["Mine"],
+    ]
+    assert len({(line.get_color(), line.get_marker()) for line in drawn}) == 1

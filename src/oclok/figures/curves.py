@@ -122,13 +122,19 @@ def coverage(table: pd.DataFrame, **options: Unpack[Options]) -> list[Axes]:
             `delta`: the lemma promises a share of at least 1 - δ.
         **options: see `Options`.
     """
-    known = measures.where_known(complete(table), "in_band")
+    table = complete(table)
+    looks = looks_of(table, options)
+    known = measures.where_known(table, "in_band")
+    known = known[known["policy"].isin(list(looks))]
     curves = measures.band(measures.held_so_far(known), "round")[["middle"]]
     figure, panels = make_panels(measures.variants(known), options)
+    deltas = measures.deltas(known)
     for variant, axes in panels.items():
-        draw_curves(axes, part(curves, variant), looks_of(known, _only_known(known, options)))
-        for delta in measures.deltas(known):
-            draw_level(axes, 1 - delta, f"Promised: {1 - delta:g}")
+        draw_curves(axes, part(curves, variant), looks)
+        for delta in deltas:
+            policy = known.loc[known["delta"] == delta, "policy"].iloc[0]
+            color = looks[policy].color if len(deltas) > 1 else GREY
+            draw_level(axes, 1 - delta, f"Promised: {1 - delta:g}", color)
         axes.set_ylim(-0.03, 1.03)
     return finish(figure, "Round t", "Repeats with all bands right", options)
 
@@ -141,11 +147,12 @@ def calibration(table: pd.DataFrame, **options: Unpack[Options]) -> list[Axes]:
         table: with the columns `coverage_10`, …, `coverage_90`.
         **options: see `Options`.
     """
-    known = measures.where_known(complete(table), "coverage_50")
+    table = complete(table)
+    known = measures.where_known(table, "coverage_50")
     curves = measures.band(measures.calibration(known), "level", options.get("band", "std"))
     figure, panels = make_panels(measures.variants(known), options)
     for variant, axes in panels.items():
-        draw_curves(axes, part(curves, variant), looks_of(known, _only_known(known, options)))
+        draw_curves(axes, part(curves, variant), looks_of(table, options))
         axes.plot(
             *([0, 100], [0, 100]),
             color=GREY,
@@ -156,14 +163,6 @@ def calibration(table: pd.DataFrame, **options: Unpack[Options]) -> list[Axes]:
         axes.set_xlim(0, 100)
         axes.set_ylim(0, 100)
     return finish(figure, "Nominal level of the interval (%)", "Outcomes inside it (%)", options)
-
-
-def _only_known(known: pd.DataFrame, options: Options) -> Options:
-    """Return `options` without policies that do not have what is drawn."""
-    if "order" not in options:
-        return options
-    present = set(measures.policies(known))
-    return {**options, "order": [label for label in options["order"] if label in present]}
 
 
 _BOUND_STYLES = (

@@ -69,13 +69,17 @@ def make_panels(
 
 
 def looks_of(table: pd.DataFrame, options: Options) -> dict[str, Style]:
-    """Return the styles of the policies to show, in their order."""
+    """Return the styles of the policies to show, in their order.
+
+    Styles are given out to all policies of the table, so that they are the same in all its figures.
+    """
     known = measures.policies(table)
     shown = list(options.get("order", known))
     for label in shown:
         if label not in known:
             raise InputError(f"order names {label!r}, which is not in the table; it has {known}")
-    return styles(shown)
+    looks = styles(known)
+    return {label: looks[label] for label in shown}
 
 
 def part(curves: pd.DataFrame, *keys: str) -> pd.DataFrame:
@@ -107,9 +111,9 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
             axes.fill_between(x, low, high, color=look.color, alpha=0.16, linewidth=0, zorder=1.5)
 
 
-def draw_level(axes: Axes, y: float, label: str) -> None:
+def draw_level(axes: Axes, y: float, label: str, color: str = GREY) -> None:
     """Draw a thin horizontal line to compare with."""
-    axes.axhline(y, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)), label=label, zorder=1.8)
+    axes.axhline(y, color=color, linewidth=1.0, linestyle=(0, (1, 2)), label=label, zorder=1.8)
 
 
 def limit_to_settled(panels: Mapping[str, Axes], curves: pd.DataFrame) -> None:
