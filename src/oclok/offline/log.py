@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
@@ -81,10 +82,12 @@ class LoggedRound:
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
 
-    @property
+    @cached_property
     def reward(self) -> float:
         """U, the reward of the logged super arm."""
-        return self.value(self._spread(self.outcomes), self.super_arm)
+        seen = np.zeros(len(self.contexts))
+        seen[self.super_arm] = self.outcomes
+        return self.value(seen, self.super_arm)
 
     @property
     def is_sum(self) -> bool:
@@ -95,11 +98,6 @@ class LoggedRound:
     def value(self, means: FloatArray, super_arm: IntArray) -> float:
         """Return u of `super_arm` for base arms with `means`, shape (M,)."""
         return float(self.oracle.value(means, super_arm))
-
-    def _spread(self, values: FloatArray) -> FloatArray:
-        full = np.zeros(len(self.contexts))
-        full[self.super_arm] = values
-        return full
 
 
 class Log(Sequence[LoggedRound]):

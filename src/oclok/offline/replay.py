@@ -134,11 +134,12 @@ def overlap(current: LoggedRound, super_arm: IntArray) -> tuple[BoolArray, Float
             "the log has no inclusion propensities: give propensity=, or uniform=True if super "
             "arms were logged uniformly at random"
         )
-    both = np.isin(super_arm, current.super_arm)
-    at = np.searchsorted(current.super_arm, super_arm[both])
-    outcomes, p = np.zeros(super_arm.size), np.ones(super_arm.size)
-    outcomes[both] = current.outcomes[at]
-    p[both] = current.propensities[super_arm[both]]
+    logged = np.zeros(len(current.contexts), dtype=bool)
+    logged[current.super_arm] = True
+    seen = np.zeros(len(current.contexts))
+    seen[current.super_arm] = current.outcomes
+    both = logged[super_arm]
+    outcomes, p = seen[super_arm], np.where(both, current.propensities[super_arm], 1.0)
     return both, outcomes, p
 
 
