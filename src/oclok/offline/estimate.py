@@ -42,7 +42,8 @@ class Estimate:
         lower, upper: interval that covers the true value with probability `level`.
         level: nominal coverage.
         rounds: number of rounds in the log.
-        matched: number of rounds in which the policy chose (some of) what was logged.
+        matched: number of rounds in which the policy chose (some of) what was logged; 0 for a
+            model's opinion, which needs no match.
         effective_sample_size: how many rounds played by the policy itself the log is worth; NaN
             for a model's opinion.
         assumes: what must be true for it to hold.
@@ -68,15 +69,14 @@ class Estimate:
         return pd.DataFrame([row])
 
     def __repr__(self) -> str:
+        overlap = ""
+        if not math.isnan(self.effective_sample_size):
+            worth = f"worth {self.effective_sample_size:.1f} rounds of this policy"
+            overlap = f", {self.matched} matched, {worth}"
         lines = [
             f"{self.method}: {self.value:.4g} per round, "
             f"{self.level:.0%} interval {self.lower:.4g} to {self.upper:.4g}",
-            f"  log of {self.rounds} rounds, {self.matched} matched"
-            + (
-                ""
-                if math.isnan(self.effective_sample_size)
-                else f", worth {self.effective_sample_size:.1f} rounds of this policy"
-            ),
+            f"  log of {self.rounds} rounds{overlap}",
             f"  assumes that {self.assumes}",
             *(f"  WARNING: {warning}" for warning in self.warnings),
         ]

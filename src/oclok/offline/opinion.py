@@ -73,7 +73,7 @@ def model_opinion(
         upper,
         level,
         len(log),
-        len(log),
+        0,
         math.nan,
         "the kernel and the noise of the model are right: this is no measurement",
         (doubt,) if share > MOST_STRANGE else (),
