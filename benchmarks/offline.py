@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,11 +47,6 @@ class Fixed(Policy):
 
     def _learn(self, contexts: np.ndarray, outcomes: np.ndarray) -> None:
         pass
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Fixed:
-        other = copy.copy(self)  # replay makes many copies, and there is nothing else to copy
-        other._pending = dict(self._pending)
-        return other
 
 
 def arms(rng: np.random.Generator) -> np.ndarray:
