@@ -18,6 +18,7 @@ NAMES = (
     "baselines",
     "certificate",
     "rough",
+    "offline",
 )
 
 

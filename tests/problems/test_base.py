@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from oclok.errors import InputError, OutcomeError
@@ -16,8 +17,12 @@ from oclok.problems import (
     Movies,
     Problem,
     Round,
+    Table,
 )
 from oclok.problems.base import Count, bernoulli, gaussian
+
+FRAME = pd.DataFrame(np.random.default_rng(0).random((200, 3)), columns=["outcome", "x", "y"])
+FRAME["round"] = np.arange(200) // 10
 
 PROBLEMS = {
     "crowdsourcing": lambda **how: Crowdsourcing(**how),
@@ -27,6 +32,7 @@ PROBLEMS = {
     "channels": lambda **how: Channels(**how),
     "drift": lambda **how: Drift(points=300, change_after=3, **how),
     "groups": lambda **how: Groups(points=300, **how),
+    "table": lambda **how: Table(FRAME, round="round", outcome="outcome", k=3, **how),
 }
 
 

@@ -6,13 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.tree import DecisionTreeRegressor
 
 from oclok.decision import Decision
 from oclok.oracles import TopK
 from oclok.policies import OClokUCB, Policy
 from oclok.policies.acc_ucb import ACCUCB
+from oclok.policies.c2ucb import C2UCB
 from oclok.policies.cc_mab import CCMAB
 from oclok.policies.cucb import CUCB
+from oclok.policies.epsilon_greedy import EpsilonGreedy
+from oclok.policies.lin_ts import LinearThompson
+from oclok.policies.neural_linear import NeuralLinear
 from oclok.policies.random import Random
 from oclok.posterior import DictionaryPosterior, ExactPosterior, SparsePosterior
 from oclok.testing import check_policy
@@ -36,6 +41,10 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "CCMAB": lambda: CCMAB(horizon=60, dimension=2, oracle=TopK(3), seed=1),
     "CUCB": lambda: CUCB(dimension=2, cells=3, oracle=TopK(3), seed=1),
     "Random": lambda: Random(oracle=TopK(3), seed=1),
+    "C2UCB": lambda: C2UCB(oracle=TopK(3)),
+    "LinearThompson": lambda: LinearThompson(0.1, TopK(3), seed=1),
+    "NeuralLinear": lambda: NeuralLinear(0.1, TopK(3), hidden=(8,), train_every=25, seed=1),
+    "EpsilonGreedy": lambda: EpsilonGreedy(DecisionTreeRegressor(), 0.2, TopK(3), seed=1),
 }
 
 

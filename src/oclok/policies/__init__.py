@@ -5,9 +5,13 @@ from __future__ import annotations
 from oclok.policies.acc_ucb import ACCUCB
 from oclok.policies.base import Belief, Policy
 from oclok.policies.bayes_ucb import BayesUCB
+from oclok.policies.c2ucb import C2UCB
 from oclok.policies.cc_mab import CCMAB
 from oclok.policies.cucb import CUCB
+from oclok.policies.epsilon_greedy import EpsilonGreedy
 from oclok.policies.gp import Discount, GPPolicy, Window
+from oclok.policies.lin_ts import LinearThompson
+from oclok.policies.neural_linear import NeuralLinear
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.random import Random
 from oclok.policies.tcgp_ucb import TCGPUCB
@@ -16,6 +20,7 @@ from oclok.policies.ucb import UCB, UCBPolicy
 
 __all__ = [
     "ACCUCB",
+    "C2UCB",
     "CCMAB",
     "CUCB",
     "TCGPUCB",
@@ -23,7 +28,10 @@ __all__ = [
     "BayesUCB",
     "Belief",
     "Discount",
+    "EpsilonGreedy",
     "GPPolicy",
+    "LinearThompson",
+    "NeuralLinear",
     "OClokUCB",
     "Policy",
     "Random",

@@ -51,6 +51,7 @@ class Pending(Persistent):
             "size": np.array([len(d) for d in decisions]),
             "is_exact": np.array([d.is_exact for d in decisions]),
             "has_mean": np.array([d.mean is not None for d in decisions]),
+            "has_std": np.array([d.std is not None for d in decisions]),
             "super_arm": np.concatenate([d.super_arm for d in decisions]),
             "contexts": np.vstack([d.contexts for d in decisions]),
             "index": np.concatenate([d.index for d in decisions]),
@@ -72,7 +73,7 @@ class Pending(Persistent):
                 contexts=state["contexts"][part],
                 index=state["index"][part],
                 mean=state["mean"][part] if state["has_mean"][n] else None,
-                std=state["std"][part] if state["has_mean"][n] else None,
+                std=state["std"][part] if state["has_std"][n] else None,
                 is_exact=bool(state["is_exact"][n]),
             )
             self._entries[decision.round] = (decision, state["missing"][part])

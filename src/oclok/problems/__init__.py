@@ -9,6 +9,7 @@ from oclok.problems.crowdsourcing import Crowdsourcing
 from oclok.problems.drift import Drift
 from oclok.problems.groups import Groups
 from oclok.problems.movies import Movies
+from oclok.problems.table import Table
 
 __all__ = [
     "Channels",
@@ -19,4 +20,5 @@ __all__ = [
     "Movies",
     "Problem",
     "Round",
+    "Table",
 ]

@@ -1,0 +1,19 @@
+"""Offline evaluation: what a policy would have earned, from a log of what another one chose."""
+
+from __future__ import annotations
+
+from oclok.offline.doubly_robust import doubly_robust
+from oclok.offline.estimate import Estimate, OverlapWarning
+from oclok.offline.log import Log, LoggedRound
+from oclok.offline.opinion import model_opinion
+from oclok.offline.replay import replay
+
+__all__ = [
+    "Estimate",
+    "Log",
+    "LoggedRound",
+    "OverlapWarning",
+    "doubly_robust",
+    "model_opinion",
+    "replay",
+]

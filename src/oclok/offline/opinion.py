@@ -1,0 +1,80 @@
+"""A model's opinion: what a posterior that has learned the log expects of a policy's choices.
+
+No propensities are needed, and none of the guarantees that come with them is given: the answer
+is as good as kernel and noise of the posterior are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+from oclok.offline.doubly_robust import decide
+from oclok.offline.estimate import Estimate, OverlapWarning
+from oclok.offline.log import Log
+from oclok.policies.base import Policy
+from oclok.posterior.base import Posterior
+from oclok.validation import as_probability
+
+#: A base arm whose standard deviation is above this share of the prior's is news to the model.
+STRANGE = 0.9
+#: A policy of whose base arms more than this share is news cannot be judged by the model.
+MOST_STRANGE = 0.1
+
+
+def model_opinion(
+    policy: Policy, log: Log, posterior: Posterior, *, level: float = 0.95
+) -> Estimate:
+    """Predict the reward per round of a policy that decides as it is and learns no more.
+
+    The interval takes the errors at all base arms to be perfectly correlated. That is the widest
+    they can make it together, so it is on the safe side if the model is right.
+
+    Args:
+        policy: makes a decision in every round of the log; it is copied, not changed.
+        log: what the posterior learns and the policy is judged on.
+        posterior: the model before it has learned the log; it is copied, not changed.
+        level: probability of the interval, in the model's opinion.
+
+    Example:
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from oclok.offline import LoggedRound
+        >>> from oclok.oracles import TopK
+        >>> from oclok.policies import C2UCB
+        >>> from oclok.posterior import DictionaryPosterior
+        >>> contexts = [[0.0], [1.0], [2.0]]
+        >>> log = Log(LoggedRound(contexts, [t % 3], [t % 3], TopK(1)) for t in range(30))
+        >>> policy = C2UCB()
+        >>> policy.observe(*log.observations)
+        >>> opinion = model_opinion(policy, log, DictionaryPosterior(RBF(1.0), 0.1))
+        >>> round(opinion.value, 1)
+        2.0
+    """
+    reach = float(ndtri((1 + as_probability(level, "level")) / 2))
+    model = posterior.copy()
+    model.update(*log.observations)
+    values, strange = np.empty((len(log), 3)), []
+    for t, (current, chosen) in enumerate(zip(log, decide(policy, log), strict=True)):
+        mean, std = model.predict(current.contexts)
+        _, prior_std = posterior.predict(current.contexts)
+        strange.append(std[chosen] > STRANGE * prior_std[chosen])
+        values[t] = [current.value(mean + by * std, chosen) for by in (0.0, -reach, reach)]
+    value, lower, upper = values.mean(axis=0).tolist()
+    share = float(np.concatenate(strange).mean())
+    doubt = OverlapWarning(
+        f"the model has seen next to nothing like {share:.0%} of the policy's base arms"
+    )
+    return Estimate(
+        f"a model's opinion ({type(posterior).__name__})",
+        value,
+        lower,
+        upper,
+        level,
+        len(log),
+        0,
+        math.nan,
+        "the kernel and the noise of the model are right: this is no measurement",
+        (doubt,) if share > MOST_STRANGE else (),
+    )

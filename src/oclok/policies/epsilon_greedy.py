@@ -1,0 +1,152 @@
+"""ε-greedy on any regressor: mostly what it predicts to be best, sometimes a random super arm."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+import numpy as np
+
+from oclok.errors import InputError, NumericalError, StorageError
+from oclok.oracles.base import Oracle
+from oclok.policies.base import Belief, Policy
+from oclok.typing import FloatArray
+from oclok.validation import as_positive
+
+#: The regressor is fitted again once the number of outcomes has grown by this factor: with one
+#: that takes time ∝ N, all fits together cost 11 times the last one.
+REFIT_GROWTH = 1.1
+
+
+class EpsilonGreedy(Policy):
+    """Play what a regressor predicts to be best; with probability ε, a random super arm.
+
+    The index of a base arm is the regressor's prediction; in rounds of exploration, and before
+    any data, it is uniform in [0, 1) and independent of everything. With `TopK(K)` among M arms a
+    base arm is thus chosen with probability ε K/M, plus 1 - ε where it is among the predicted best:
+    the propensity that `oclok.offline` asks for.
+
+    A fitted regressor cannot be saved safely in general. A saved policy holds the outcomes and
+    the regressor's parameters, and loading fits it again, to the same outcomes as before. That
+    gives the same regressor with the same version of scikit-learn, as fits are made deterministic:
+    a `random_state` of None is replaced by a number drawn from the seed. Only scikit-learn's own
+    regressors, pipelines included, with parameters that are plain values can be saved.
+
+    Args:
+        regressor: a scikit-learn regressor, which is not changed.
+        epsilon: ε, probability of exploration in a round.
+        oracle: default oracle.
+        seed: seed of the exploration.
+
+    Example:
+        >>> from sklearn.neighbors import KNeighborsRegressor
+        >>> from oclok.oracles import TopK
+        >>> policy = EpsilonGreedy(KNeighborsRegressor(1), epsilon=0.1, oracle=TopK(1), seed=0)
+        >>> policy.observe([[0.0], [1.0], [2.0]], [0.0, 2.0, 1.0])
+        >>> policy.select([[0.2], [1.1]]).super_arm
+        array([1])
+    """
+
+    _is_random = True
+
+    def __init__(
+        self,
+        regressor: Any,
+        epsilon: float = 0.1,
+        oracle: Oracle | None = None,
+        *,
+        seed: int | np.random.SeedSequence | None = None,
+    ) -> None:
+        super().__init__(oracle, seed)
+        if isinstance(regressor, type) or not (
+            hasattr(regressor, "fit") and hasattr(regressor, "predict")
+        ):
+            raise InputError(
+                "regressor must be an instance of a scikit-learn regressor, such as "
+                f"RandomForestRegressor(); got {regressor!r}"
+            )
+        self.epsilon = 0.0 if epsilon == 0 else as_positive(epsilon, "epsilon")
+        if self.epsilon > 1:
+            raise InputError(f"epsilon must be between 0 and 1; got {epsilon!r}")
+        self.regressor = _deterministic(regressor, int(self._rng.integers(2**31)))
+        self._contexts: FloatArray = np.empty((0, 0))
+        self._outcomes: FloatArray = np.empty(0)
+        self._fitted_on = 0
+        self._fitted: Any = None
+
+    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+        explores, anything = rng.random() < self.epsilon, rng.random(len(contexts))
+        if self._fitted is None:
+            return Belief(anything)
+        mean = np.asarray(self._fitted.predict(contexts), dtype=np.float64).reshape(len(contexts))
+        return Belief(anything if explores else mean, mean)
+
+    def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
+        X = np.vstack([self._contexts.reshape(-1, contexts.shape[1]), contexts])
+        y = np.append(self._outcomes, outcomes)
+        if y.size >= REFIT_GROWTH * self._fitted_on:
+            self._fitted, self._fitted_on = self._fit(X, y), y.size
+        self._contexts, self._outcomes = X, y
+
+    def _fit(self, X: FloatArray, y: FloatArray) -> Any:
+        from sklearn.base import clone
+
+        try:
+            return clone(self.regressor).fit(X, y)
+        except Exception as reason:  # whatever a regressor may raise
+            raise NumericalError(
+                f"{type(self.regressor).__name__} cannot be fitted to {y.size} outcomes: {reason}"
+            ) from reason
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "regressor": _encode(self.regressor), "_fitted": None}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore({**state, "regressor": _decode(state["regressor"])})
+        n = self._fitted_on
+        self._fitted = self._fit(self._contexts[:n], self._outcomes[:n]) if n else None
+
+
+def _deterministic(regressor: Any, seed: int) -> Any:
+    """Return an unfitted copy of `regressor` in which no `random_state` is None."""
+    from sklearn.base import clone
+
+    copy = clone(regressor)
+    names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
+    unset = {name: seed for name in names if copy.get_params()[name] is None}
+    return copy.set_params(**unset)
+
+
+def _encode(value: Any) -> Any:
+    """Return `value` with each estimator in it as a dict of its class and parameters."""
+    if isinstance(value, list | tuple):
+        return type(value)(_encode(item) for item in value)
+    if not hasattr(value, "get_params") or hasattr(value, "diag"):  # kernels are saved as such
+        return value
+    cls = type(value)
+    if not _is_from_scikit_learn(cls.__module__):
+        raise StorageError(
+            f"cannot save a {cls.__module__}.{cls.__qualname__}: only scikit-learn's own regressors"
+        )
+    params = {name: _encode(item) for name, item in value.get_params(deep=False).items()}
+    return {"module": cls.__module__, "class": cls.__qualname__, "params": params}
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_decode(item) for item in value)
+    if not (isinstance(value, dict) and value.keys() == {"module", "class", "params"}):
+        return value
+    from sklearn.base import BaseEstimator
+
+    if not _is_from_scikit_learn(value["module"]):
+        raise StorageError(f"{value['module']!r} is not a module of scikit-learn")
+    cls = getattr(importlib.import_module(value["module"]), value["class"], None)
+    if not (isinstance(cls, type) and issubclass(cls, BaseEstimator)):
+        raise StorageError(f"{value['module']} has no estimator {value['class']!r}")
+    return cls(**{name: _decode(item) for name, item in value["params"].items()})
+
+
+def _is_from_scikit_learn(module: str) -> bool:
+    return re.fullmatch(r"sklearn(\.\w+)+", module) is not None

@@ -1,0 +1,157 @@
+"""Neural-linear: a network learns features, Bayesian linear regression on them explores.
+
+    φ(x)   activations of the last hidden layer at a context x, and a constant, scaled such
+           that the mean of ‖φ‖² over the training data is 1; shape (H + 1,)
+    W, c   weights (fan in, fan out) and biases (fan out,) of a hidden layer
+
+Each layer computes max(0, Wᵀx + c). Until the network is first trained, φ is the context and a
+constant.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from oclok.errors import NumericalError
+from oclok.oracles.base import Oracle
+from oclok.persistence import Persistent
+from oclok.policies.base import Belief, Policy
+from oclok.policies.linear import LinearRegression, with_constant
+from oclok.typing import FloatArray
+from oclok.validation import as_count, as_noise_std, as_positive
+
+
+class NeuralLinear(Policy):
+    """Thompson sampling on features that a neural network learns (Riquelme et al. 2018).
+
+    A scikit-learn `MLPRegressor` is trained on all outcomes so far, again after every
+    `train_every` of them. Its last hidden layer are the features of a Bayesian linear
+    regression, whose posterior is sampled as by `LinearThompson` and is exact given the features.
+
+    A saved policy holds the outcomes and the weights of the network, as plain arrays.
+
+    Args:
+        noise_std: σ, standard deviation of the outcomes' noise.
+        oracle: default oracle.
+        hidden: how many units each hidden layer has.
+        train_every: number of new outcomes after which the network is trained anew.
+        prior_std: standard deviation of f before any data, roughly.
+        seed: seed of the samples and of the initial weights of the network.
+
+    Example:
+        >>> from oclok.oracles import TopK
+        >>> policy = NeuralLinear(noise_std=0.1, oracle=TopK(1), train_every=20, seed=0)
+        >>> x = np.linspace(-1, 1, 40)[:, None]
+        >>> policy.observe(x, np.abs(x[:, 0]))
+        >>> policy.select([[0.0], [0.9]]).super_arm
+        array([1])
+    """
+
+    _is_random = True
+
+    def __init__(
+        self,
+        noise_std: float,
+        oracle: Oracle | None = None,
+        *,
+        hidden: Sequence[int] = (50, 20),
+        train_every: int = 100,
+        prior_std: float = 1.0,
+        seed: int | np.random.SeedSequence | None = None,
+    ) -> None:
+        super().__init__(oracle, seed)
+        self.noise_std = as_noise_std(noise_std)
+        self.hidden = tuple(as_count(units, "hidden") for units in hidden)
+        self.train_every = as_count(train_every, "train_every")
+        self.prior_std = as_positive(prior_std, "prior_std")
+        self._network_seed = int(self._rng.integers(2**31))
+        self._contexts: FloatArray = np.empty((0, 0))
+        self._outcomes: FloatArray = np.empty(0)
+        self._trained_on = 0
+        self._network: Network | None = None
+        self._head: LinearRegression | None = None
+
+    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+        features = _features(self._network, contexts)
+        head = self._head or self._prior(features.shape[1])
+        std = self.noise_std * head.width(features)
+        return Belief(head.sample(features, self.noise_std, rng), head.mean(features), std)
+
+    def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
+        X = np.vstack([self._contexts.reshape(-1, contexts.shape[1]), contexts])
+        y = np.append(self._outcomes, outcomes)
+        is_due = y.size - self._trained_on >= self.train_every
+        if is_due:
+            network = train(X, y, self.hidden, self._network_seed)
+            features = network.features(X)
+            head = self._prior(features.shape[1])
+            head.update(features, y)
+            self._network, self._head, self._trained_on = network, head, y.size
+        else:
+            features = _features(self._network, contexts)
+            head = self._head or self._prior(features.shape[1])
+            head.update(features, outcomes)
+            self._head = head
+        self._contexts, self._outcomes = X, y
+
+    def _prior(self, dimension: int) -> LinearRegression:
+        return LinearRegression(dimension, (self.noise_std / self.prior_std) ** 2)
+
+
+class Network(Persistent):
+    """The hidden layers of a trained network: contexts to features.
+
+    Args:
+        center, scale: contexts are standardised by them; shape (D,).
+        layers: (W, c) of each hidden layer.
+    """
+
+    def __init__(
+        self, center: FloatArray, scale: FloatArray, layers: list[tuple[FloatArray, FloatArray]]
+    ) -> None:
+        self._center, self._scale, self._layers = center, scale, layers
+        self._norm = 1.0
+
+    def features(self, contexts: FloatArray) -> FloatArray:
+        """Return φ, shape (M, H + 1), at `contexts`, shape (M, D)."""
+        values = (contexts - self._center) / self._scale
+        for W, c in self._layers:
+            values = np.maximum(values @ W + c, 0.0)
+        return with_constant(values) / self._norm
+
+    def normalise(self, contexts: FloatArray) -> None:
+        """Scale features such that the mean of ‖φ‖² over `contexts` is 1."""
+        features = self.features(contexts)
+        self._norm *= float(np.sqrt((features**2).sum(axis=1).mean()))
+
+
+def train(X: FloatArray, y: FloatArray, hidden: tuple[int, ...], seed: int) -> Network:
+    """Train a network on outcomes y (N,) at contexts X (N, D); the same seed, the same network."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPRegressor
+
+    center, scale = X.mean(axis=0), _positive(X.std(axis=0))
+    target = (y - y.mean()) / _positive(y.std())
+    model = MLPRegressor(
+        hidden_layer_sizes=hidden, solver="lbfgs", alpha=1e-3, max_iter=200, random_state=seed
+    )
+    with warnings.catch_warnings():  # stopping early is regularisation here, not a failure
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit((X - center) / scale, target)
+    layers = list(zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True))
+    if not all(np.isfinite(W).all() and np.isfinite(c).all() for W, c in layers):
+        raise NumericalError("the weights of the network are not finite after training")
+    network = Network(center, scale, layers)
+    network.normalise(X)
+    return network
+
+
+def _features(network: Network | None, contexts: FloatArray) -> FloatArray:
+    return with_constant(contexts) if network is None else network.features(contexts)
+
+
+def _positive(scale: FloatArray) -> FloatArray:
+    return np.where(scale > 0, scale, 1.0)

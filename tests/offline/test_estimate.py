@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from oclok.offline import OverlapWarning
+from oclok.offline.estimate import LEAST_EFFECTIVE, estimate_from_scores
+
+
+def make(scores, weights, level=0.95):
+    return estimate_from_scores(
+        "a test", scores, weights, level=level, rounds=len(scores), assumes="all is well"
+    )
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_the_interval_is_that_of_a_t_test(level):
+    scores = np.random.default_rng(0).normal(3, 2, 50)
+    estimate = make(scores, np.ones(50), level)
+    judge = stats.ttest_1samp(scores, 0).confidence_interval(level)
+    assert estimate.value == pytest.approx(scores.mean())
+    assert (estimate.lower, estimate.upper) == pytest.approx((judge.low, judge.high))
+    assert estimate.effective_sample_size == pytest.approx(50)
+    assert estimate.warnings == ()
+
+
+def test_the_effective_sample_size_is_kishs():
+    weights = np.repeat([0.0, 4.0], [75, 25])
+    estimate = make(np.ones(100), weights)
+    assert estimate.effective_sample_size == 25
+    assert estimate.matched == 25
+
+
+def test_a_log_without_overlap_gives_no_number_and_a_warning():
+    estimate = make(np.zeros(100), np.zeros(100))
+    assert np.isnan([estimate.value, estimate.lower, estimate.upper]).all()
+    assert isinstance(estimate.warnings[0], OverlapWarning)
+    assert "cannot answer" in str(estimate.warnings[0])
+    assert make(np.empty(0), np.empty(0)).matched == 0
+
+
+def test_it_warns_of_little_overlap():
+    few = np.zeros(1000)
+    few[: LEAST_EFFECTIVE - 1] = 1000 / (LEAST_EFFECTIVE - 1)
+    (warning,) = make(np.ones(1000), few).warnings
+    assert "worth 29.0 rounds" in str(warning)
+
+
+def test_it_warns_of_weights_that_contradict_the_propensities():
+    rng = np.random.default_rng(0)
+    right, wrong = rng.exponential(1.0, 400), rng.exponential(0.5, 400)
+    assert make(np.ones(400), right).warnings == ()
+    (warning,) = make(np.ones(400), wrong).warnings
+    assert "where 1 is expected" in str(warning)
+
+
+def test_it_is_frozen_and_says_what_it_is():
+    estimate = make(np.random.default_rng(0).normal(size=20), np.ones(20))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        estimate.value = 1.0
+    text = repr(estimate)
+    assert "a test:" in text
+    assert "95% interval" in text
+    assert "assumes that all is well" in text
+    assert "WARNING: the log cannot answer" in text
+    table = estimate.table()
+    assert len(table) == 1
+    assert table["value"][0] == estimate.value
+    assert "cannot answer" in table["warnings"][0]
