@@ -144,6 +144,8 @@ def test_ctrl_c_says_how_to_go_on_and_the_next_call_does(oclok, monkeypatch, tmp
         (["run", "movies", "--data", "none"], "none: no such folder or file"),
         (["run", "movies", "--oracle", "best"], 'must be "tim+", "greedy" or "exact"'),
         (["run", "channels", "--cluster", "tcp://127.0.0.1:9"], "no Dask scheduler at"),
+        (["run", "channels", "--k", "3"], "channels takes no --k"),
+        (["run", "table", "--data", "none.csv"], "--data my.parquet --k 5"),
         (["report", "none"], "no results.parquet"),
         (["data", "check", "none"], "no such file or folder"),
     ],
@@ -255,3 +257,15 @@ def test_the_module_runs_and_importing_the_library_stays_light():
         [sys.executable, "-m", "oclok", "--version"], capture_output=True, text=True, check=True
     )
     assert version.stdout.startswith("oclok ")
+
+
+def test_own_data_are_compared_in_one_command(oclok, tmp_path):
+    rows = [f"{t},{x},{x * x}" for t in range(4) for x in (0.1, 0.5, 0.9)]
+    (tmp_path / "mine.csv").write_text("round,x,outcome\n" + "\n".join(rows))
+    code, out, _ = oclok(
+        "run", "table", "--data", "mine.csv", "--k", "1", "--repeats", "2", "--jobs", "1",
+        "--policies", "c2ucb,random",
+    )  # fmt: skip
+    assert code == 0
+    assert "Policies on mine.csv" in out
+    assert (tmp_path / "results/table/report.html").exists()

@@ -14,10 +14,13 @@ from rich.console import Console
 from oclok.cli.progress import progress_on
 from oclok.cli.report import write_report
 from oclok.cli.tables import experiments_table, paired_table, policies_table, summary_table
+from oclok.errors import ExperimentError
 from oclok.experiments import EXPERIMENTS, PAPER, Experiment, Settings, find_experiment
 from oclok.experiments import run as run_experiment
 
 RESULTS = Path("results")
+#: The experiment that is made of a file with data.
+OWN_DATA = "table"
 
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds T.")]
 Repeats = Annotated[int | None, typer.Option(help="Number of independent repeats.")]
@@ -55,6 +58,13 @@ def run(
         typer.Option(help="Only these, such as oclok-ucb,acc-ucb; may be repeated."),
     ] = None,
     oracle: Oracle = None,
+    k: Annotated[int | None, typer.Option(help="For table: arms to pick in a round.")] = None,
+    round_column: Annotated[
+        str, typer.Option(help="For table: column that says which round a row belongs to.")
+    ] = "round",
+    outcome_column: Annotated[
+        str, typer.Option(help="For table: column with the outcomes.")
+    ] = "outcome",
     quick: Quick = False,
     output: Output = None,
     fresh: Fresh = False,
@@ -80,12 +90,21 @@ def run(
 
     * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies,
 
-    * `oclok run my_experiment.py` runs what a file of your own declares.
+    * `oclok run my_experiment.py` runs what a file of your own declares,
+
+    * `oclok run table --data my.parquet --k 5` compares all policies on your own data.
     """
     if list_ or help_ or experiment is None:
         _show(context, experiment, list_)
         return
-    chosen = find_experiment(experiment, EXPERIMENTS)
+    if experiment == OWN_DATA:
+        from oclok.experiments.own_data import table_experiment
+
+        chosen = table_experiment(data, k, round_column, outcome_column)
+    elif k is not None:
+        raise ExperimentError(f"{experiment} takes no --k; leave it out")
+    else:
+        chosen = find_experiment(experiment, EXPERIMENTS)
     settings = chosen.settings(
         rounds=rounds,
         repeats=repeats,
@@ -168,8 +187,11 @@ def _show(context: typer.Context, experiment: str | None, wants_list: bool) -> N
     """Print what can be run, or the help of the command with the policies of an experiment."""
     if wants_list:
         Console().print(experiments_table(EXPERIMENTS.values()))
+        print(f"\nYour own data: oclok run {OWN_DATA} --data my.parquet --k 5")
+        print("Your own experiment: oclok run my_experiment.py")
         return
-    chosen = None if experiment is None else find_experiment(experiment, EXPERIMENTS)
+    named = experiment not in (None, OWN_DATA)
+    chosen = find_experiment(str(experiment), EXPERIMENTS) if named else None
     print(context.get_help())
     if chosen is not None:
         Console().print(policies_table(chosen))
