@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
+from oclok.errors import InputError
 from oclok.policies.base import Belief, Policy
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.random import Random
@@ -16,7 +19,7 @@ COLUMNS = {
     *("round", "reward", "expected_reward", "best_expected_reward", "regret", "alpha_regret"),
     *("seconds", "arms", "chosen"),
     *("certificate_widths", "certificate_information", "information_gain"),
-    *("largest_eigenvalue", "in_band", *(f"coverage_{p}" for p in range(10, 100, 10))),
+    *("largest_eigenvalue", "delta", "in_band", *(f"coverage_{p}" for p in range(10, 100, 10))),
 }
 
 
@@ -170,3 +173,46 @@ def test_notes_of_the_problem_are_kept_with_the_table():
     with pytest.warns(UserWarning, match="fewer users"):
         problem = Movies(rounds=2, oracle="greedy", mean_users=3000)
     assert "fewer users" in simulate(Random(seed=0), problem, seed=0).attrs["notes"]
+
+
+def test_the_delta_in_the_table_is_that_of_the_policy():
+    table = simulate(OClokUCB(RBF(1.0), 0.1, delta=0.2), Crowdsourcing(rounds=2), seed=0)
+    assert table["delta"].tolist() == [0.2, 0.2]
+
+
+def test_arguments_in_another_order_are_an_error_that_says_the_right_one():
+    policy, problem = Random(seed=0), Crowdsourcing(rounds=2)
+    with pytest.raises(InputError, match=r"\(policy, problem, seed\).*got <Crowdsourcing"):
+        simulate(problem, policy, 0)
+    with pytest.raises(InputError, match=r"problem must be an oclok\.problems\.Problem; got 7"):
+        simulate(policy, 7, problem)
+
+
+def test_a_policy_that_has_played_is_refused_and_a_warm_start_is_not():
+    policy = OClokUCB(RBF(1.0), 0.1)
+    policy.observe(np.full((1, 3), 0.5), [1.0])
+    simulate(policy, Crowdsourcing(rounds=3), seed=0)
+    with pytest.raises(InputError, match="has played 3 rounds before"):
+        simulate(policy, Crowdsourcing(rounds=3), seed=1)
+
+
+def test_a_problem_that_is_not_made_of_rounds_is_an_error():
+    class Odd(Crowdsourcing):
+        def _round(self, seed):
+            return super()._round(seed).contexts
+
+    with pytest.raises(InputError, match=r"must be made of oclok\.problems\.Round"):
+        simulate(Random(seed=0), Odd(rounds=1), seed=0)
+
+
+def test_without_pandas_the_error_names_the_extra():
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "from oclok.errors import MissingExtraError\n"
+        "for name in ('simulation', 'analysis', 'experiments', 'figures', 'report'):\n"
+        "    try: __import__(f'oclok.{name}')\n"
+        "    except MissingExtraError as error:\n"
+        "        assert \"pip install 'oclok[experiments]'\" in str(error), error\n"
+        "    else: raise AssertionError(name)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

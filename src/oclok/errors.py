@@ -11,7 +11,8 @@ OclokError
 ├── NumericalError        a factorisation failed; the state is as it was
 ├── StorageError          a file cannot be written, or read as a saved policy
 ├── DataError             a data set is missing or malformed
-└── ExperimentError       an experiment cannot be run as asked
+├── ExperimentError       an experiment cannot be run as asked
+└── MissingExtraError     a package that an extra of oclok brings is not installed
 """
 
 from __future__ import annotations
@@ -63,3 +64,7 @@ class DataError(OclokError):
 
 class ExperimentError(OclokError):
     """An experiment cannot be run as asked."""
+
+
+class MissingExtraError(OclokError, ImportError):
+    """A package that comes with an extra of oclok is not installed."""

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
 
 from oclok.errors import ExperimentError, InputError
-from oclok.experiments import EXPERIMENTS
+from oclok.experiments import EXPERIMENTS, Experiment, PolicySpec
 from oclok.experiments.base import seeds
+from oclok.policies import Random
+from oclok.problems import Channels
 
 
 def test_only_policies_that_are_told_the_horizon_run_once_for_each(small):
@@ -85,3 +88,65 @@ def test_problem_noise_and_policy_have_seeds_of_their_own(small):
         for seed in seeds(chosen, repeat)
     ]
     assert len(set(states)) == 12
+
+
+def experiment(**changed):
+    right = {"name": "mine", "variants": {"": Channels}, "rounds": 5}
+    return Experiment(**(right | {"policies": [PolicySpec("Random", Random)]} | changed))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"policies": []}, "mine: has no policies"),
+        ({"policies": [Random(seed=0)]}, "policies must be PolicySpec objects"),
+        ({"variants": {}}, "variants must map names to problem factories"),
+        ({"variants": Channels}, "variants must map names to problem factories"),
+        ({"variants": {"": Channels()}}, "must be a problem class or factory"),
+        ({"variants": {"a b": Channels, "a-b": Channels}}, "got 'a b' and 'a-b'"),
+    ],
+)
+def test_a_wrong_declaration_is_an_error_that_says_what_is_wrong(changed, message):
+    with pytest.raises(ExperimentError, match=message):
+        experiment(**changed)
+
+
+@pytest.mark.parametrize("labels", [("UCB", "UCB"), ("C2 UCB", "C2-UCB"), ("c2ucb", "C2UCB")])
+def test_labels_that_are_easily_taken_for_each_other_are_an_error(labels):
+    with pytest.raises(ExperimentError, match=f"got '{labels[0]}' and '{labels[1]}'"):
+        experiment(policies=[PolicySpec(label, Random) for label in labels])
+
+
+def test_a_factory_that_makes_no_problem_is_an_error():
+    odd = experiment(variants={"": lambda rounds, seed: None})
+    with pytest.raises(ExperimentError, match=r"must return an oclok\.problems\.Problem; got None"):
+        odd.problem(odd.settings(), "", 5, 0)
+
+
+def test_the_identity_of_a_run_follows_what_its_table_depends_on_and_nothing_else():
+    def identities(policy=Random, k=2, **how):
+        declared = experiment(
+            variants={"": partial(Channels, k=k)}, policies=[PolicySpec("P", policy)]
+        )
+        return {run.identity for run in declared.runs(declared.settings(**how))}
+
+    same = identities(repeats=1)
+    assert identities(repeats=1) == same
+    assert identities(repeats=2) > same
+    for other in [{"k": 3}, {"seed": 1}, {"rounds": 6}, {"policy": lambda p, s: Random(seed=1)}]:
+        assert identities(**{"repeats": 1} | other).isdisjoint(same)
+
+
+def test_data_that_were_changed_make_another_run(tmp_path):
+    path = tmp_path / "venues.csv"
+    crowdsourcing = EXPERIMENTS["crowdsourcing"]
+
+    def identity():
+        settings = crowdsourcing.settings(repeats=1, policies=["cc-mab"], data=str(path))
+        return crowdsourcing.runs(settings)[0].identity
+
+    path.write_text("latitude,longitude,checkins\n35.5,139.5,3\n")
+    before = identity()
+    assert identity() == before
+    path.write_text("latitude,longitude,checkins\n35.5,139.5,30\n")
+    assert identity() != before

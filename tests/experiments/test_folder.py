@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -39,13 +40,41 @@ def test_gathered_tables_are_in_the_order_of_the_runs_with_the_notes_of_any(fold
     assert whole.attrs["notes"] == folder.read().attrs["notes"] == "few users"
 
 
-def test_the_same_settings_go_on_and_others_are_an_error(folder):
+def test_the_same_experiment_goes_on_and_another_is_an_error(folder):
     folder.keep(RUN, pd.DataFrame({"round": [1]}))
-    folder.open(SETTINGS)
+    folder.open({**SETTINGS, "rounds": 30})
     assert folder.has(RUN)
-    with pytest.raises(ExperimentError, match=r"rounds is 20 there, 30 here.*--output.*--fresh"):
-        folder.open({**SETTINGS, "rounds": 30})
+    with pytest.raises(ExperimentError, match=r"results of small, not of large.*--output.*--fresh"):
+        folder.open({**SETTINGS, "experiment": "large"})
     assert folder.has(RUN)
+
+
+def test_a_run_with_another_identity_is_another_run(folder):
+    folder.keep(replace(RUN, identity="a"), pd.DataFrame({"round": [1]}))
+    assert folder.has(replace(RUN, identity="a"))
+    assert not folder.has(replace(RUN, identity="b"))
+
+
+def test_gathered_tables_say_when_and_with_what_they_were_made(folder):
+    made = [("2026-02-02", "2.0"), ("2026-01-01", "2.1"), ("2026-01-03", "2.0")]
+    runs = [replace(RUN, repeat=repeat) for repeat in range(3)]
+    for run, (date, version) in zip(runs, made, strict=True):
+        table = pd.DataFrame({"repeat": [run.repeat]})
+        table.attrs = {"date": date, "versions": {"numpy": version, "oclok": "1"}}
+        folder.keep(run, table)
+    attrs = folder.gather(runs).attrs
+    assert attrs["dates"] == ["2026-01-01", "2026-02-02"]
+    assert attrs["versions"] == {"numpy": "2.0, 2.1", "oclok": "1"}
+    assert folder.read().attrs == attrs
+
+
+def test_parameters_of_several_types_share_a_column_as_text(folder):
+    runs = [replace(RUN, repeat=repeat) for repeat in range(3)]
+    for run, value in zip(runs, [0.5, "auto", None], strict=True):
+        folder.keep(run, pd.DataFrame({"repeat": [run.repeat], "policy_width": [value]}))
+    folder.gather(runs)
+    assert folder.read()["policy_width"].tolist()[:2] == ["0.5", "auto"]
+    assert folder.read()["policy_width"].isna().tolist() == [False, False, True]
 
 
 def test_fresh_deletes_what_experiments_wrote_and_nothing_else(folder):

@@ -15,8 +15,9 @@ import pytest
 import oclok
 from oclok.errors import ExperimentError
 from oclok.experiments import EXPERIMENTS, Experiment, PolicySpec, ResultsFolder, play, run
-from oclok.experiments.simulations import random
-from oclok.problems import Movies
+from oclok.experiments.simulations import random, soclok_ucb
+from oclok.policies import CUCB
+from oclok.problems import Channels, Movies
 
 KEYS = ["experiment", "variant", "policy", "horizon", "repeat", "data", "round"]
 
@@ -64,7 +65,8 @@ def test_a_run_does_not_depend_on_which_others_there_are(small, table, tmp_path)
     settings = small.settings(policies=["acc-ucb"])
     alone = run(small, settings, tmp_path / "alone", jobs=1)
     same = table[table["policy"] == "ACC-UCB"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(comparable(alone), comparable(same), check_exact=True)
+    shared = comparable(alone).columns  # those of other policies' parameters are not there
+    pd.testing.assert_frame_equal(alone[shared], same[shared], check_exact=True)
 
 
 def test_policies_of_a_repeat_play_the_same_rounds(table):
@@ -167,7 +169,11 @@ def test_the_folder_says_what_was_run(table, folder):
     assert settings["policies"] == ["SO'CLOK-UCB 4", "ACC-UCB", "Random"]
     assert settings["policy_notes"] == {"Random": "learns nothing"}
     assert settings["data"] == "synthetic users and channels"
-    assert settings["version"] == oclok.__version__
+    assert settings["versions"]["oclok"] == oclok.__version__
+    assert settings["versions"]["numpy"] == np.__version__
+    assert settings["date"].startswith("20")
+    assert settings["parameters"]["SO'CLOK-UCB 4"] == {"inducing": 4}
+    assert set(settings["code"]["policies"]) == set(settings["policies"])
     assert comparable(ResultsFolder(folder).read()).equals(comparable(table))
 
 
@@ -190,3 +196,119 @@ def test_a_folder_that_cannot_be_written_is_an_error(small, tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(ExperimentError, match="cannot be written"):
         run(small, small.settings(), tmp_path / "none", jobs=1)
+
+
+def test_parameters_and_identity_are_columns(table):
+    sparse = table["policy"] == "SO'CLOK-UCB 4"
+    assert (table.loc[sparse, "policy_inducing"] == 4).all()
+    assert table.loc[~sparse, "policy_inducing"].isna().all()
+    assert (table["problem_k"] == table["variant"].str[2:].astype(int)).all()
+    runs = table.groupby(["variant", "policy", "horizon", "repeat"])["run"]
+    assert (runs.nunique() == 1).all()
+    assert table["run"].nunique() == len(runs)
+
+
+def width_experiment(**widths):
+    policies = [
+        PolicySpec(label, partial(soclok_ucb, inducing=inducing))
+        for label, inducing in widths.items()
+    ]
+    return Experiment(
+        name="widths", variants={"": partial(Channels, k=2)}, policies=policies, rounds=4, repeats=2
+    )
+
+
+def test_the_same_label_with_another_parameter_is_run_again_and_nothing_else_is(tmp_path):
+    def files():
+        return {path: path.stat().st_mtime_ns for path in (tmp_path / "a/runs").iterdir()}
+
+    first = width_experiment(one=1, two=2)
+    run(first, first.settings(), tmp_path / "a", jobs=1)
+    before = files()
+    changed = width_experiment(one=1, two=3)
+    again = run(changed, changed.settings(), tmp_path / "a", jobs=1)
+    fresh = run(changed, changed.settings(), tmp_path / "b", jobs=1)
+    pd.testing.assert_frame_equal(comparable(again), comparable(fresh), check_exact=True)
+    assert all(files()[path] == time for path, time in before.items())
+    assert {path.name[:3] for path in files().keys() - before.keys()} == {"two"}
+    assert len(files()) == 6
+    back = run(first, first.settings(), tmp_path / "a", jobs=1)
+    assert set(back["run"]) == {path.stem.split("_")[-1] for path in before}
+    assert len(files()) == 6
+
+
+def test_more_repeats_and_policies_add_runs_to_those_that_are_there(tmp_path):
+    few = width_experiment(one=1)
+    old = run(few, few.settings(), tmp_path, jobs=1)
+    seen = []
+    more = width_experiment(one=1, two=2)
+    table = run(more, more.settings(repeats=3), tmp_path, jobs=1, progress=seen.append)
+    assert (seen[0].done, seen[0].total) == (2 * 4, 6 * 4)
+    same = table[(table["policy"] == "one") & (table["repeat"] < 2)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(same[list(old)], old, check_exact=True)
+
+
+def test_a_factory_that_returns_no_policy_is_an_error_that_names_it(tmp_path):
+    forgetful = Experiment(
+        name="forgetful",
+        variants={"": Channels},
+        policies=[PolicySpec("Mine", lambda problem, seed: None)],
+        rounds=2,
+    )
+    with pytest.raises(ExperimentError, match=r"'Mine': make must return .*Policy; got None"):
+        run(forgetful, forgetful.settings(), tmp_path, jobs=1)
+
+
+def test_one_policy_object_for_all_repeats_leaks_nothing(tmp_path):
+    shared = CUCB(3, cells=3, seed=0)
+    tables = [
+        run(experiment, experiment.settings(), tmp_path / str(number), jobs=1)
+        for number, experiment in enumerate(
+            Experiment(
+                name="shared",
+                variants={"": Channels},
+                policies=[PolicySpec("CUCB", make)],
+                rounds=6,
+                repeats=3,
+            )
+            for make in (lambda p, s: shared, lambda p, s: CUCB(3, cells=3, seed=0))
+        )
+    ]
+    left, right = (comparable(table).drop(columns="run") for table in tables)
+    pd.testing.assert_frame_equal(left, right, check_exact=True)
+
+
+MORTAL = """
+    import os, signal, sys
+    from oclok.experiments import EXPERIMENTS, run
+    from oclok.policies import Policy
+
+    select, left = Policy.select, int(sys.argv[2])
+
+    def mortal(self, *arguments, **others):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return select(self, *arguments, **others)
+
+    channels = EXPERIMENTS["channels"]
+    settings = channels.settings(rounds=15, repeats=3, policies=["cc-mab", "random"])
+    runs = channels.runs(settings)
+    type(channels).runs = lambda self, settings: runs  # identities of what is not patched
+    Policy.select = mortal
+    run(channels, settings, sys.argv[1], jobs=1)
+"""
+
+
+def test_random_kills_and_resumes_give_the_same_table(tmp_path):
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        moment = str(rng.integers(1, 80))
+        command = [sys.executable, "-c", textwrap.dedent(MORTAL), str(tmp_path / "killed"), moment]
+        assert subprocess.run(command, check=False).returncode == -9
+    channels = EXPERIMENTS["channels"]
+    settings = channels.settings(rounds=15, repeats=3, policies=["cc-mab", "random"])
+    resumed = run(channels, settings, tmp_path / "killed", jobs=1)
+    whole = run(channels, settings, tmp_path / "whole", jobs=1)
+    pd.testing.assert_frame_equal(comparable(resumed), comparable(whole), check_exact=True)

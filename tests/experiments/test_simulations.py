@@ -25,9 +25,9 @@ def policy_of(name, label):
 @pytest.mark.parametrize(
     ("name", "rounds", "policies"),
     [
-        ("crowdsourcing", 250, ["O'CLOK-UCB", *labels(10, 20, 50, 100), "ACC-UCB", "CC-MAB"]),
-        ("codependency", 300, ["O'CLOK-UCB", *labels(20, 50, 100), "ACC-UCB", "CC-MAB"]),
-        ("movies", 400, ["O'CLOK-UCB", *labels(1, 2, 4), "ACC-UCB"]),
+        ("crowdsourcing", 250, ["O'CLOK-UCB", *labels(100, 50, 20, 10), "ACC-UCB", "CC-MAB"]),
+        ("codependency", 300, ["O'CLOK-UCB", *labels(100, 50, 20), "ACC-UCB", "CC-MAB"]),
+        ("movies", 400, ["O'CLOK-UCB", *labels(4, 2, 1), "ACC-UCB"]),
     ],
 )
 def test_rounds_repeats_and_policies_are_those_of_the_paper(name, rounds, policies):

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from itertools import combinations
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oclok.figures.style import sorted_policies, styles
+from oclok.figures.style import styles
 
 PAPER = [
     *("O'CLOK-UCB", "SO'CLOK-UCB 100", "SO'CLOK-UCB 50", "SO'CLOK-UCB 20", "SO'CLOK-UCB 10"),
@@ -25,14 +28,32 @@ def test_the_papers_policies_look_the_same_in_every_figure(labels):
         assert label not in everywhere or everywhere[label] == style
 
 
-def test_curves_known_to_coincide_differ_in_width_and_dashes():
+def test_curves_known_to_coincide_differ_in_dashes_and_the_dashed_one_is_on_top():
     looks = styles(["ACC-UCB", "CC-MAB"])
-    wide, thin = looks["CC-MAB"], looks["ACC-UCB"]
-    assert wide.width >= 2 * thin.width
-    assert wide.zorder < thin.zorder
-    assert wide.dashes != thin.dashes
+    solid, dashed = looks["CC-MAB"], looks["ACC-UCB"]
+    assert not solid.dashes
+    assert dashed.dashes
+    assert solid.zorder < dashed.zorder
 
 
-@given(st.permutations(PAPER))
-def test_policies_are_listed_from_the_exact_one_to_random(labels):
-    assert sorted_policies(labels) == PAPER
+def lab(color):
+    """CIE L*a*b* (D65) of a hexadecimal sRGB colour."""
+    rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(np.maximum(np.array(matrix) @ linear / [0.9505, 1, 1.089], 0.008856))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_twelve_policies_of_ones_own_have_twelve_colours_markers_and_widths_that_are_alike():
+    looks = list(styles([f"policy {number}" for number in range(12)]).values())
+    distances = [np.linalg.norm(lab(a.color) - lab(b.color)) for a, b in combinations(looks, 2)]
+    assert min(distances) > 15
+    assert len({look.marker for look in looks}) == 12
+    widths = [look.width for look in (*looks, *styles(PAPER).values())]
+    assert max(widths) < 1.6 * min(widths)
+
+
+@given(st.permutations(PAPER + OTHERS))
+def test_styles_come_in_the_order_of_the_labels(labels):
+    assert list(styles(labels)) == labels

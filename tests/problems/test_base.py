@@ -185,3 +185,50 @@ def test_a_new_problem_needs_one_method():
             return Round(means[:, None].copy(), means, TopK(2), gaussian(0.1))
 
     assert [len(current.means) for current in Flat()] == [10, 10]
+
+
+def test_a_problem_without_a_name_has_that_of_its_class():
+    class Bare(Crowdsourcing.__base__):
+        def _round(self, seed):
+            raise NotImplementedError
+
+    assert Bare(rounds=1, seed=0).name == "Bare"
+    assert Crowdsourcing(rounds=1).name == "crowdsourcing"
+
+
+def test_the_callers_arrays_stay_writeable_and_apart():
+    contexts, means = np.zeros((4, 2)), np.zeros(4)
+    current = Round(contexts, means, TopK(2), gaussian(0.1))
+    contexts[0, 0], means[0] = 1.0, 1.0
+    assert current.contexts[0, 0] == current.means[0] == 0.0
+
+
+def test_lists_are_as_good_as_arrays():
+    current = Round([[0.0], [1.0]], [0.5, 0.25], TopK(1), gaussian(0.1))
+    assert current.best().tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"contexts": np.zeros(4)}, r"contexts must have shape \(M, D\)"),
+        ({"contexts": np.full((4, 1), np.nan)}, "contexts must be finite"),
+        ({"means": np.zeros(3)}, r"means must have shape \(4,\); got shape \(3,\)"),
+        ({"means": [0, 0, np.inf, 0]}, "means must be finite"),
+        ({"oracle": 5}, "oracle must be an oclok.oracles.Oracle"),
+        ({"oracle": gaussian(0.1), "noise": TopK(2)}, "oracle must be an oclok.oracles.Oracle"),
+        ({"noise": 0.1}, "noise must be a function"),
+        ({"exact": "yes"}, "exact must be an oclok.oracles.Oracle"),
+    ],
+)
+def test_a_round_is_checked_when_it_is_made(wrong, message):
+    right = {"contexts": np.zeros((4, 1)), "means": np.zeros(4)}
+    right |= {"oracle": TopK(2), "noise": gaussian(0.1)}
+    with pytest.raises(InputError, match=message):
+        Round(**(right | wrong))
+
+
+def test_noise_of_a_wrong_shape_is_an_error_that_says_so():
+    current = Round(np.zeros((4, 1)), np.zeros(4), TopK(2), lambda means, rng: means[:2])
+    with pytest.raises(OutcomeError, match="shape"):
+        current.play([0], np.random.default_rng(0))

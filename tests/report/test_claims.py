@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oclok.report.claims import CLAIMS, PAPER, THEORY, judge
+from oclok.report.claims import CLAIMS, PAPER, THEORY, check_claims
 
 #: Final rewards under which each claim of the paper about rewards holds, but for one of two that
 #: contradict each other: SO'CLOK-UCB 100 cannot be 5% below O'CLOK-UCB and practically identical.
@@ -82,7 +82,7 @@ SLOW = {
 
 
 def verdicts(results: pd.DataFrame) -> dict[str, bool | None]:
-    return {verdict.claim.text: verdict.holds for verdict in judge(results)}
+    return {verdict.claim.text: verdict.holds for verdict in check_claims(results)}
 
 
 def verdict(results: pd.DataFrame, opening: str) -> bool | None:
@@ -137,7 +137,7 @@ def test_every_claim_has_results_that_refute_it():
 def test_a_claim_about_an_absent_policy_is_not_measured_and_says_why(make_results):
     results = make_results("crowdsourcing", repeats=1)
     without = results[results["policy"] != "CC-MAB"]
-    absent = [v for v in judge(without) if v.holds is None and v.claim not in THEORY]
+    absent = [v for v in check_claims(without) if v.holds is None and v.claim not in THEORY]
     assert {v.measured for v in absent} == {"no CC-MAB"}
     about_it = [c for c in CLAIMS["crowdsourcing"] if "CC-MAB" in c.text or "UCB-based" in c.text]
     assert {v.claim.text for v in absent} >= {claim.text for claim in about_it}
@@ -145,7 +145,7 @@ def test_a_claim_about_an_absent_policy_is_not_measured_and_says_why(make_result
 
 def test_a_claim_about_an_absent_lengthscale_is_not_measured(make_results):
     results = make_results("codependency", repeats=1)
-    found = judge(results[results["variant"] != "l=1"])
+    found = check_claims(results[results["variant"] != "l=1"])
     assert "no O'CLOK-UCB at l = 1" in {v.measured for v in found if v.holds is None}
 
 
@@ -167,7 +167,7 @@ def test_lemma_and_theorem_are_judged_by_the_share_of_runs(make_results):
 
 def test_another_experiment_has_only_what_is_proved(make_results):
     results = make_results("movies", repeats=1).assign(experiment="channels")
-    assert [v.claim for v in judge(results)] == list(THEORY)
+    assert [v.claim for v in check_claims(results)] == list(THEORY)
 
 
 def test_every_experiment_with_claims_says_how_the_paper_ran_it():
@@ -176,5 +176,5 @@ def test_every_experiment_with_claims_says_how_the_paper_ran_it():
 
 def test_repeats_show_their_spread_and_one_does_not(make_results):
     for repeats in (1, 2):
-        measured = judge(make_results("movies", repeats=repeats))[0].measured
+        measured = check_claims(make_results("movies", repeats=repeats))[0].measured
         assert ("±" in measured) == (repeats > 1)

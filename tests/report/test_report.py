@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
+from oclok.analysis import compare
 from oclok.report import write, write_index
 
 VOID = {"meta", "img", "br"}
@@ -48,10 +50,12 @@ def keep(folder, rounds, **settings):
 @pytest.fixture(scope="module")
 def folder(make_results, tmp_path_factory):
     rounds = make_results("crowdsourcing", repeats=2, certificates=True)
+    rounds["delta"] = np.where(rounds["policy"] == "O'CLOK-UCB", 0.3, np.nan)
     folder = keep(
         tmp_path_factory.mktemp("results") / "crowdsourcing",
         rounds,
         title="Simulation I",
+        is_from_paper=True,
         seed=7,
         policies=["O'CLOK-UCB", "ACC-UCB"],
         options={"data": None},
@@ -74,17 +78,17 @@ def test_the_page_needs_no_other_file_and_no_network(folder, page):
     assert (folder / "report.html").stat().st_size < 3e6
 
 
-def test_every_figure_is_shown_and_kept_as_png_and_svg(folder, page):
+def test_every_figure_is_shown_and_kept_as_pdf_png_and_svg(folder, page):
     names = {"average-reward", "cumulative-regret", "time-per-round"}
-    names |= {"regret-and-bounds", "coverage"}
+    names |= {"regret-and-bounds", "coverage", "paired-regret"}
     files = {path.name for path in (folder / "figures").iterdir()}
-    assert files == {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
-    assert len(page.all("img")) == 5
+    assert files == {f"{name}.{kind}" for name in names for kind in ("pdf", "png", "svg")}
+    assert len(page.all("img")) == 6
 
 
 def test_every_figure_can_be_read_without_being_seen(page):
     alts = [img["alt"] for img in page.all("img")]
-    assert len(set(alts)) == 5
+    assert len(set(alts)) == 6
     assert all("CC-MAB 0." in alt for alt in alts[:1])
 
 
@@ -129,3 +133,22 @@ def test_the_index_links_every_report_and_counts_its_claims(folder):
     assert "Simulation I" in page.text
     rows = page.text.count("✓ holds"), page.text.count("✗ does not hold")
     assert f"{rows[0]} hold, {rows[1]} do not" in page.text
+
+
+def test_an_experiment_of_ones_own_is_compared_and_not_judged_by_the_papers_claims(
+    make_results, tmp_path
+):
+    rounds = make_results("movies", repeats=3)  # the name of an experiment of the paper
+    folder = keep(tmp_path / "mine", rounds, title="Mine")
+    page = Page(write(folder, reference="ACC-UCB").read_text(encoding="utf8"))
+    for word in ("claims", "Verdicts", "The paper"):
+        assert word not in page.text
+    assert "Against ACC-UCB" in page.text
+    row = compare(rounds, "ACC-UCB").loc[("", "SO'CLOK-UCB 2")]
+    assert f"{row['ratio']:.2f} {row['ratio_low']:.2f} to {row['ratio_high']:.2f}" in page.text
+
+
+def test_the_promise_in_the_figure_of_bands_is_that_of_the_policies(folder):
+    svg = (folder / "figures/coverage.svg").read_text(encoding="utf8")
+    assert "Promised: 0.7" in svg
+    assert "Promised: 0.95" not in svg

@@ -5,11 +5,16 @@ Needs `oclok[experiments]`; nothing that decides super arms imports it.
 
 from __future__ import annotations
 
-from oclok.experiments.base import Experiment, PolicySpec, Run, Settings
-from oclok.experiments.comparison import DRIFT, POLICIES
-from oclok.experiments.folder import ResultsFolder
-from oclok.experiments.runner import Progress, play, run
-from oclok.experiments.simulations import PAPER
+from oclok.extras import needs
+
+with needs("experiments"):
+    from oclok.experiments.base import Experiment, Run, Settings
+    from oclok.experiments.comparison import COMPARISON, DRIFT
+    from oclok.experiments.folder import ResultsFolder
+    from oclok.experiments.loading import find_experiment
+    from oclok.experiments.runner import Progress, play, run
+    from oclok.experiments.simulations import PAPER
+    from oclok.experiments.specs import PolicySpec, sweep
 
 __all__ = [
     "EXPERIMENTS",
@@ -20,9 +25,11 @@ __all__ = [
     "ResultsFolder",
     "Run",
     "Settings",
+    "find_experiment",
     "play",
     "run",
+    "sweep",
 ]
 
 #: All experiments, by name. Another one is another `Experiment` here.
-EXPERIMENTS = {experiment.name: experiment for experiment in (*PAPER, POLICIES, DRIFT)}
+EXPERIMENTS = {experiment.name: experiment for experiment in (*PAPER, COMPARISON, DRIFT)}

@@ -30,7 +30,7 @@ def workers(jobs: int | None, cluster: str | None) -> Iterator[tuple[int, Parall
     """Give the number of workers there are, and the Joblib `Parallel` that puts them to work.
 
     Args:
-        jobs: number of processes on this machine; one a core if left out.
+        jobs: number of processes on this machine; one per core if left out.
         cluster: address of a Dask scheduler to use instead.
     """
     count = int(cpu_count()) if jobs is None else as_count(jobs, "jobs")

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from oclok.experiments.base import Experiment, PolicySpec
+from oclok.experiments.base import Experiment
 from oclok.experiments.simulations import BERNOULLI_STD, acc_ucb, cc_mab, random
+from oclok.experiments.specs import PolicySpec
+from oclok.labels import ACC, CC, OCLOK, RANDOM
 from oclok.policies import (
     CUCB,
     BayesUCB,
@@ -60,7 +62,7 @@ def _gp(label: str, cls: type[GPPolicy], **arguments: Any) -> PolicySpec:
     return PolicySpec(label, partial(gp_policy, cls=cls, **arguments))
 
 
-POLICIES = Experiment(
+COMPARISON = Experiment(
     name="policies",
     title="Every policy on every problem",
     variants={
@@ -70,18 +72,18 @@ POLICIES = Experiment(
         "channels": Channels,
     },
     policies=[
-        _gp("O'CLOK-UCB", OClokUCB),
-        _gp("O'CLOK-UCB conditioned", OClokUCB, condition_on_chosen=True),
+        _gp(OCLOK, OClokUCB),
+        _gp(f"{OCLOK} conditioned", OClokUCB, condition_on_chosen=True),
         _gp("Bayes-UCB", BayesUCB),
         _gp("Bayes-UCB right kernel", BayesUCB, right_kernel=True),
         _gp("Bayes-UCB refit", BayesUCB, refit_every=REFIT_EVERY),
         _gp("Thompson", ThompsonSampling),
         _gp("Thompson right kernel", ThompsonSampling, right_kernel=True),
         _gp("Thompson refit", ThompsonSampling, refit_every=REFIT_EVERY),
-        PolicySpec("ACC-UCB", acc_ucb, depends_on_horizon=True),
-        PolicySpec("CC-MAB", cc_mab, depends_on_horizon=True),
+        PolicySpec(ACC, acc_ucb, depends_on_horizon=True),
+        PolicySpec(CC, cc_mab, depends_on_horizon=True),
         PolicySpec("CUCB", cucb),
-        PolicySpec("Random", random),
+        PolicySpec(RANDOM, random),
     ],
     rounds=300,
     repeats=10,
@@ -93,7 +95,7 @@ DRIFT = Experiment(
     title="A world that moves: f is another sample from halfway on",
     variants={"": Drift},
     policies=[
-        _gp("O'CLOK-UCB", OClokUCB),
+        _gp(OCLOK, OClokUCB),
         _gp("Bayes-UCB", BayesUCB, right_kernel=True),
         _gp("Bayes-UCB discount", BayesUCB, right_kernel=True, forget=Discount(0.95)),
         _gp("Bayes-UCB window", BayesUCB, right_kernel=True, forget=Window(200)),

@@ -1,7 +1,8 @@
 """The folder that an experiment is kept in.
 
-settings.json      what was run
-runs/              one Parquet file a run, written the moment it is finished
+settings.json      what was run last, when, and with which versions
+runs/              one Parquet file per run, written the moment it is finished; its name ends in the
+                   run's identity, so runs with other parameters or code never take its place
 results.parquet    all runs in one tidy table
 figures/           drawn from it, like
 report.html        the page that shows it all
@@ -25,7 +26,7 @@ _OURS = ("settings.json", "runs", "results.parquet", "figures", "report.html")
 
 
 class ResultsFolder:
-    """Where the runs of one experiment, with one choice of settings, are kept.
+    """Where the runs of one experiment are kept.
 
     Args:
         path: the folder; it need not exist.
@@ -35,7 +36,7 @@ class ResultsFolder:
         self.path = Path(path)
 
     def open(self, settings: dict[str, Any], *, fresh: bool = False) -> None:
-        """Make the folder, or go on with one that was made with the same `settings`.
+        """Make the folder, or go on with one that the same experiment made.
 
         Args:
             settings: what `settings.json` has to say.
@@ -47,8 +48,11 @@ class ResultsFolder:
             found = self._settings()
             if fresh:
                 self._clear()
-            else:
-                self._compare(found, settings)
+            elif found["experiment"] != settings["experiment"]:
+                raise ExperimentError(
+                    f"{self.path}: holds results of {found['experiment']}, not of "
+                    f"{settings['experiment']}; give another --output, or --fresh to start over"
+                )
         try:
             (self.path / "runs").mkdir(parents=True, exist_ok=True)
         except OSError as reason:
@@ -67,13 +71,18 @@ class ResultsFolder:
     def gather(self, runs: Iterable[Run]) -> pd.DataFrame:
         """Write the tables of all `runs` as one, in their order, and return it.
 
-        Its `attrs` have the `notes` of the problems, if there are any.
+        Its `attrs` have the `notes` of the problems, if there are any, the `dates` of the first
+        and the last run, and all package `versions`.
         """
         tables = [_read(self.path / "runs" / run.file_name) for run in runs]
-        notes = next((t.attrs["notes"] for t in tables if t.attrs.get("notes")), "")
+        attrs = _merged([table.attrs for table in tables])
         for table in tables:
-            table.attrs = {"notes": notes}
+            table.attrs = {}
         whole = pd.concat(tables, ignore_index=True)
+        for name in whole.columns[whole.columns.str.match("policy_|problem_")]:
+            if pd.api.types.infer_dtype(whole[name]).startswith("mixed"):  # Parquet wants one type
+                whole[name] = whole[name].map(str, na_action="ignore")
+        whole.attrs = attrs
         self._write("results.parquet", lambda path: whole.to_parquet(path, index=False))
         return whole
 
@@ -108,16 +117,6 @@ class ResultsFolder:
             else:
                 path.unlink(missing_ok=True)
 
-    def _compare(self, found: dict[str, Any], settings: dict[str, Any]) -> None:
-        """Raise unless the settings `found` are the same as `settings`."""
-        for name in {**settings, **found}:
-            there, here = found.get(name), settings.get(name)
-            if there != here:
-                raise ExperimentError(
-                    f"{self.path}: holds results with other settings ({name} is {_brief(there)} "
-                    f"there, {_brief(here)} here); give another --output, or --fresh to start over"
-                )
-
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -130,6 +129,18 @@ class ResultsFolder:
             temporary.unlink(missing_ok=True)
 
 
+def _merged(attrs: list[Any]) -> dict[Any, Any]:
+    """Return what the attributes of several tables say of all of them."""
+    dates = sorted(found["date"] for found in attrs if "date" in found)
+    versions: dict[str, str] = {}
+    for found in attrs:
+        for name, version in found.get("versions", {}).items():
+            seen = versions.get(name, version)
+            versions[name] = seen if version in seen.split(", ") else f"{seen}, {version}"
+    notes = next((found["notes"] for found in attrs if found.get("notes")), "")
+    return {"notes": notes, "dates": dates[:1] + dates[-1:], "versions": versions}
+
+
 def _read(path: Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(path)
@@ -138,11 +149,6 @@ def _read(path: Path) -> pd.DataFrame:
         raise ExperimentError(
             f"{path}: damaged; delete it and run the experiment again ({seen})"
         ) from None
-
-
-def _brief(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _unwritable(path: Path, reason: OSError) -> ExperimentError:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
+from importlib import metadata
 from itertools import groupby, islice
 from typing import Any, TypeAlias
 
@@ -17,6 +20,7 @@ from oclok import __version__
 from oclok.experiments.backends import keep_to_one_thread, workers
 from oclok.experiments.base import Experiment, Run, Settings, seeds
 from oclok.experiments.folder import ResultsFolder
+from oclok.experiments.specs import PolicySpec, show
 from oclok.simulation import simulate
 
 #: Runs that are done in one place, one after another.
@@ -51,22 +55,25 @@ def run(
     """Run an experiment and return its table, which is also kept in `output`.
 
     Runs that are finished in `output` are not run again, so an experiment that was stopped goes
-    on where it was. The table is the same to the bit, `seconds` aside, however many cores there
-    are and however often it was stopped.
+    on where it was. A run whose parameters or code have changed since, in oclok or in your own
+    files, is another run, and is made. The table is the same to the bit, `seconds` aside, however
+    many cores there are and however often it was stopped.
 
     Args:
         experiment: what to run.
         settings: how, from `experiment.settings()`.
         output: folder for the results.
-        jobs: number of processes; one a core if left out.
+        jobs: number of processes; one per core if left out.
         cluster: address of a Dask scheduler, such as "tcp://10.0.0.1:8786", to run there instead.
         fresh: delete the results that `output` holds and start over.
         progress: called at the start and whenever something is finished.
 
     Returns:
-        One row a round of each run: the columns of `oclok.simulation.simulate` after
-        `experiment`, `variant`, `policy`, `horizon`, `repeat` (from 0 on) and `data`. The `attrs`
-        have `notes` on the data.
+        One row per round of each run: the columns of `oclok.simulation.simulate` after
+        `experiment`, `variant`, `policy`, `horizon`, `repeat` (from 0 on) and `data`, and before
+        `policy_…` and `problem_…`, the parameters that were declared, and `run`, the identity of
+        the run. The `attrs` have `notes` on the data, the `dates` of the first and the last run,
+        and the package `versions` that they were made with.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -99,7 +106,7 @@ def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
     """Return the table of one run; it depends on the arguments and nothing else."""
     _, noise_seed, policy_seed = seeds(settings, run.repeat)
     problem = experiment.problem(settings, run.variant, run.horizon, run.repeat)
-    policy = experiment.policy(run.policy).make(problem, policy_seed)
+    policy = experiment.policy(run.policy).policy(problem, policy_seed)
     table = simulate(policy, problem, noise_seed)
     where: dict[str, str | int] = {
         "experiment": experiment.name,
@@ -111,6 +118,10 @@ def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
     }
     for position, (name, value) in enumerate(where.items()):
         table.insert(position, name, value)
+    parameters = experiment.parameters(settings, run.variant, run.policy)
+    table = table.assign(**{name: show(value) for name, value in parameters.items()})
+    table["run"] = run.identity
+    table.attrs |= {"date": _now(), "versions": versions()}
     return table
 
 
@@ -126,10 +137,29 @@ def describe(experiment: Experiment, settings: Settings) -> dict[str, Any]:
         "variants": list(experiment.variants),
         "policies": list(settings.policies),
         "policy_notes": experiment.notes(settings),
+        "parameters": {label: _shown(experiment.policy(label)) for label in settings.policies},
+        "is_from_paper": experiment.is_from_paper,
         "data": "; ".join(dict.fromkeys(problem.data_name for problem in problems)),
         "options": dict(settings.options),
-        "version": __version__,
+        "date": _now(),
+        "versions": versions(),
+        "code": dict(zip(("variants", "policies"), experiment.digests(settings), strict=True)),
     }
+
+
+def _shown(spec: PolicySpec) -> dict[str, bool | int | float | str | None]:
+    return {name: show(value) for name, value in spec.parameters.items()}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, oclok and the packages that numbers can depend on."""
+    packages = ("numpy", "scipy", "scikit-learn", "pandas")
+    found = {name: metadata.version(name) for name in packages}
+    return {"python": platform.python_version(), "oclok": __version__, **found}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _tasks(experiment: Experiment, runs: Sequence[Run]) -> list[Task]:

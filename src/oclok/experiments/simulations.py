@@ -10,7 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from oclok.experiments.base import Experiment, PolicySpec
+from oclok.experiments.base import Experiment
+from oclok.experiments.specs import PolicySpec
+from oclok.labels import ACC, CC, OCLOK, RANDOM, soclok
 from oclok.policies.acc_ucb import ACCUCB
 from oclok.policies.base import Policy
 from oclok.policies.cc_mab import CCMAB
@@ -60,20 +62,20 @@ def random(problem: Problem, seed: np.random.SeedSequence) -> Policy:
 
 def _sparse(*counts: int, noise_std: float = 0.1) -> list[PolicySpec]:
     return [
-        PolicySpec(f"SO'CLOK-UCB {s}", partial(soclok_ucb, inducing=s, noise_std=noise_std))
-        for s in counts
+        PolicySpec(soclok(s), partial(soclok_ucb, inducing=s, noise_std=noise_std)) for s in counts
     ]
 
 
-_OCLOK = PolicySpec("O'CLOK-UCB", oclok_ucb)
-_ACC_UCB = PolicySpec("ACC-UCB", acc_ucb, depends_on_horizon=True)
-_CC_MAB = PolicySpec("CC-MAB", cc_mab, depends_on_horizon=True)
+_OCLOK = PolicySpec(OCLOK, oclok_ucb)
+_ACC_UCB = PolicySpec(ACC, acc_ucb, depends_on_horizon=True)
+_CC_MAB = PolicySpec(CC, cc_mab, depends_on_horizon=True)
 
 CROWDSOURCING = Experiment(
     name="crowdsourcing",
     title="Simulation I: crowdsourcing",
+    is_from_paper=True,
     variants={"": Crowdsourcing},
-    policies=[_OCLOK, *_sparse(10, 20, 50, 100), _ACC_UCB, _CC_MAB],
+    policies=[_OCLOK, *_sparse(100, 50, 20, 10), _ACC_UCB, _CC_MAB],
     rounds=250,
     horizons=20,
     options={"data": None},
@@ -82,8 +84,9 @@ CROWDSOURCING = Experiment(
 CODEPENDENCY = Experiment(
     name="codependency",
     title="Simulation II: varying base arm codependency",
+    is_from_paper=True,
     variants={f"l={x:g}": partial(Codependency, lengthscale=x) for x in (0.01, 0.05, 0.1, 0.5, 1)},
-    policies=[_OCLOK, *_sparse(20, 50, 100), _ACC_UCB, _CC_MAB],
+    policies=[_OCLOK, *_sparse(100, 50, 20), _ACC_UCB, _CC_MAB],
     rounds=300,
     horizons=30,
     shares_problem=True,
@@ -92,14 +95,15 @@ CODEPENDENCY = Experiment(
 MOVIES = Experiment(
     name="movies",
     title="Simulation III: movie recommendation",
+    is_from_paper=True,
     variants={"": Movies},
     policies=[
         PolicySpec(
-            "O'CLOK-UCB",
+            OCLOK,
             partial(oclok_ucb, noise_std=BERNOULLI_STD),
             note="not in the paper, which left it out as too slow",
         ),
-        *_sparse(1, 2, 4, noise_std=BERNOULLI_STD),
+        *_sparse(4, 2, 1, noise_std=BERNOULLI_STD),
         _ACC_UCB,
     ],
     rounds=400,
@@ -110,8 +114,9 @@ MOVIES = Experiment(
 CHANNELS = Experiment(
     name="channels",
     title="Dynamic bipartite matching: channels for users",
+    is_from_paper=True,
     variants={"": Channels},
-    policies=[_OCLOK, *_sparse(20, 50), _ACC_UCB, _CC_MAB, PolicySpec("Random", random)],
+    policies=[_OCLOK, *_sparse(50, 20), _ACC_UCB, _CC_MAB, PolicySpec(RANDOM, random)],
     rounds=250,
     horizons=20,
 )

@@ -1,21 +1,28 @@
-"""Tables of rounds → pictures: the figures of the paper, of any experiment."""
+"""Tables of rounds → figures: those of the paper, of any experiment, of any simulation."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.figure import Figure
+from oclok.errors import InputError
+from oclok.extras import needs
 
-from oclok.figures.curves import (
-    average_reward,
-    calibration,
-    coverage,
-    cumulative_regret,
-    paired_regret,
-    regret_and_bounds,
-    time_per_round,
-)
-from oclok.figures.style import styled
+with needs("experiments"):
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from oclok.figures.comparison import paired_regret
+    from oclok.figures.curves import (
+        average_reward,
+        calibration,
+        coverage,
+        cumulative_regret,
+        regret_and_bounds,
+        time_per_round,
+    )
+    from oclok.figures.style import styled
 
 __all__ = [
     "average_reward",
@@ -28,9 +35,36 @@ __all__ = [
     "time_per_round",
 ]
 
+#: Formats, and what their files say of their origin: nothing that changes from day to day.
+_FORMATS: dict[str, dict[str, str | None]] = {
+    ".pdf": {"Creator": "oclok", "CreationDate": None},
+    ".svg": {"Date": None},
+    ".png": {"Software": "oclok"},
+}
+
 
 @styled
-def save(figure: Figure, path: Path) -> None:
-    """Write `figure` as `path` with .png and with .svg, the same bytes for the same figure."""
-    figure.savefig(path.with_suffix(".png"), dpi=200, metadata={"Software": "oclok"})
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+def save(drawn: Figure | Axes | Sequence[Axes], path: str | os.PathLike[str]) -> list[Path]:
+    """Write a figure, the same bytes for the same figure, and return the files.
+
+    Args:
+        drawn: what a function of this package returned, or a figure.
+        path: with the ending .pdf, .svg or .png, that one is written; with none, all three.
+    """
+    figure = drawn if isinstance(drawn, Figure) else _figure_of(drawn)
+    path = Path(path)
+    if path.suffix in _FORMATS:
+        files = [path]
+    else:
+        files = [path.with_name(path.name + ending) for ending in _FORMATS]
+    for file in files:
+        figure.savefig(file, dpi=200, metadata=_FORMATS[file.suffix])
+    return files
+
+
+def _figure_of(drawn: Axes | Sequence[Axes]) -> Figure:
+    axes = drawn if isinstance(drawn, Axes) else next(iter(drawn), None)
+    figure = axes.figure if isinstance(axes, Axes) else None
+    if not isinstance(figure, Figure):
+        raise InputError(f"expected a Matplotlib figure or axes; got {drawn!r}")
+    return figure

@@ -1,34 +1,43 @@
 """How a policy looks, the same in all figures: in colour, to the colour-blind, and in print.
 
-Colours are those of Okabe and Ito. No two policies share a marker, so each can be told apart
-without colour; thick lines are drawn below thin ones, so that one curve on top of another hides
-neither.
+Colours are those of Okabe and Ito, and of Tol where more are needed. No two policies of a figure
+share a colour up to twelve of them, nor a marker up to twelve that are not the paper's, so each
+can be told apart without colour. Dashed curves lie on solid ones, so that of two that coincide
+neither is hidden.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from itertools import cycle
+from typing import Any, Literal, TypeAlias
 
 import matplotlib as mpl
 
-from oclok.figures.measures import natural_key
+from oclok.labels import ACC, CC, OCLOK, RANDOM, soclok
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
+INDIGO, OLIVE, WINE, BROWN = "#332288", "#999933", "#882255", "#7A4B12"
+
+#: What a figure has to fit in.
+Size: TypeAlias = Literal["one-column", "two-column"]
+#: Width in inches of a column, and of the text, of a paper in two columns.
+WIDTHS: dict[Size, float] = {"one-column": 3.4, "two-column": 7.0}
 
 #: Matplotlib's settings for all figures; sizes are in points on paper.
 SETTINGS: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.labelsize": 9,
+    "font.size": 8.5,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.5,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": 8,
     "legend.frameon": False,
-    "legend.handlelength": 3.2,
+    "legend.handlelength": 2.4,
+    "legend.columnspacing": 1.4,
+    "legend.labelspacing": 0.3,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -37,6 +46,7 @@ SETTINGS: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "svg.fonttype": "none",
     "svg.hashsalt": "oclok",
+    "pdf.fonttype": 42,  # text stays text: journals refuse Type 3 fonts
 }
 
 #: Decorates what draws or writes a figure.
@@ -50,7 +60,7 @@ class Style:
     color: str
     marker: str
     dashes: tuple[float, ...] = ()
-    width: float = 1.5
+    width: float = 1.3
 
     @property
     def linestyle(self) -> tuple[float, tuple[float, ...] | None]:
@@ -59,58 +69,41 @@ class Style:
 
     @property
     def zorder(self) -> float:
-        """Thick lines come first and thin ones on top."""
-        return 3.0 - self.width / 10
-
-
-def sorted_policies(labels: Iterable[str]) -> list[str]:
-    """Return each of the `labels` once: O'CLOK-UCB, its sparse kin by size, others, Random."""
-    return sorted(set(labels), key=_rank)
+        """Dashed lines, and thin ones, come on top of solid and thick ones."""
+        return 3.0 - self.width / 10 + (0.5 if self.dashes else 0.0)
 
 
 def styles(labels: Iterable[str]) -> dict[str, Style]:
-    """Return a style for each of the `labels`, those of the paper's policies being fixed."""
-    policies = sorted_policies(labels)
+    """Return a style for each of the `labels`, in their order; the paper's policies have theirs."""
+    policies = list(dict.fromkeys(labels))
     result = {policy: _FIXED[policy] for policy in policies if policy in _FIXED}
-    taken = {style.marker for style in result.values()}
-    free = [style for style in _FREE if style.marker not in taken]
-    others = [policy for policy in policies if policy not in result]
-    result |= {policy: free[i % len(free)] for i, policy in enumerate(others)}
+    taken = {style.color for style in result.values()}
+    new = [style for style in _FREE if style.color not in taken]
+    used = [style for style in _FREE if style.color in taken]
+    others = (policy for policy in policies if policy not in result)
+    result |= dict(zip(others, cycle([*new, *used]), strict=False))
     return {policy: result[policy] for policy in policies}
-
-
-def _rank(label: str) -> tuple[int, float, tuple[tuple[bool, float, str], ...]]:
-    sparse = re.match(r"SO'CLOK-UCB (\d+)", label)
-    if sparse:
-        return (1, -float(sparse[1]), natural_key(label))
-    group = {"O'CLOK-UCB": 0, "ACC-UCB": 3, "CC-MAB": 4, "Random": 5}.get(label, 2)
-    return (group, 0.0, natural_key(label))
 
 
 _DASH, _SHORT, _DOT, _DASH_DOT = (5, 1.5), (2.5, 1.2), (1, 1), (5, 1.2, 1, 1.2)
 
 _FIXED = {
-    "O'CLOK-UCB": Style(BLACK, "o", width=1.0),
-    "SO'CLOK-UCB 100": Style(BLUE, "D", width=4.2),
-    "SO'CLOK-UCB 50": Style(GREEN, "v", _SHORT, 2.6),
-    "SO'CLOK-UCB 20": Style(SKY, "P", _DASH_DOT, 1.8),
-    "SO'CLOK-UCB 10": Style(PURPLE, "X", _DOT, 2.0),
-    "SO'CLOK-UCB 4": Style(BLUE, "p", width=4.2),
-    "SO'CLOK-UCB 2": Style(GREEN, "<", _SHORT, 2.6),
-    "SO'CLOK-UCB 1": Style(SKY, "h", _DASH_DOT, 1.8),
-    "ACC-UCB": Style(VERMILLION, "^", _DASH, 1.4),
-    "CC-MAB": Style(ORANGE, "s", width=3.0),
-    "Random": Style(GREY, "*", _DOT, 1.4),
+    OCLOK: Style(BLACK, "o", _SHORT, 1.2),
+    soclok(100): Style(BLUE, "D", width=1.8),
+    soclok(50): Style(GREEN, "v", _SHORT, 1.4),
+    soclok(20): Style(SKY, "P", _DASH_DOT, 1.4),
+    soclok(10): Style(PURPLE, "X", _DOT, 1.6),
+    soclok(4): Style(INDIGO, "p", width=1.8),
+    soclok(2): Style(OLIVE, "<", _SHORT, 1.4),
+    soclok(1): Style(WINE, "h", _DASH_DOT, 1.4),
+    ACC: Style(VERMILLION, "^", _DASH, 1.2),
+    CC: Style(ORANGE, "s", width=1.8),
+    RANDOM: Style(GREY, "*", _DOT, 1.4),
 }
 
 _FREE = [
-    Style(PURPLE, ">", width=1.6),
-    Style(GREEN, "d", _DASH, 1.2),
-    Style(BLUE, "H", _DOT, 1.6),
-    Style(GREY, "8", _DASH_DOT, 1.6),
-    *(Style(PURPLE, ".", _SHORT, 1.2), Style(VERMILLION, "|", _DOT, 1.8)),
-    *(Style(SKY, "1", width=1.2), Style(ORANGE, "2", _SHORT, 1.4), Style(BLACK, "3", _DOT, 1.4)),
-    *(Style(BLUE, "4", width=1.2), Style(GREY, "x", width=1.2), Style(GREEN, "+", _DOT, 1.4)),
-    # The paper's movies need no more than three of its sparse policies: their markers are spare.
-    *(Style(SKY, "h", _DASH_DOT, 1.8), Style(GREEN, "<", _SHORT, 2.6)),
+    *(Style(BLUE, ">"), Style(VERMILLION, "d", _DASH), Style(GREEN, "H", _DOT, 1.5)),
+    *(Style(PURPLE, "8", _DASH_DOT), Style(BLACK, "x", _SHORT), Style(ORANGE, "+")),
+    *(Style(SKY, "1", _DASH), Style(WINE, "2"), Style(INDIGO, "3", _DASH_DOT)),
+    *(Style(OLIVE, "4", _SHORT), Style(BROWN, "|", _DOT, 1.5), Style(GREY, ".", _DASH)),
 ]

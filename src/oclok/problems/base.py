@@ -7,17 +7,26 @@ seed and t alone: a shorter problem is a longer one, truncated.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
-from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import as_count, as_outcomes, as_positions, as_positive
+from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.validation import (
+    as_contexts,
+    as_count,
+    as_outcomes,
+    as_positions,
+    as_positive,
+    as_vector,
+)
 
 #: Takes true means (M,) and a generator, returns outcomes (M,) with these means.
 Noise = Callable[[FloatArray, np.random.Generator], FloatArray]
@@ -26,6 +35,8 @@ Noise = Callable[[FloatArray, np.random.Generator], FloatArray]
 @dataclass(frozen=True, eq=False)
 class Round:
     """One round of a problem: what a policy sees, and what it does not.
+
+    Arrays are checked and copied; the caller's own stay as they are.
 
     Attributes:
         contexts: contexts of the available base arms; shape (M, D).
@@ -43,8 +54,19 @@ class Round:
     exact: Oracle | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.contexts, self.means):
-            array.flags.writeable = False
+        contexts = as_contexts(self.contexts)
+        means = as_vector(self.means, "means", len(contexts)).copy()
+        means.flags.writeable = False
+        object.__setattr__(self, "contexts", contexts)
+        object.__setattr__(self, "means", means)
+        _check_oracle(self.oracle, "oracle")
+        if not callable(self.noise):
+            raise InputError(
+                "noise must be a function of means and a generator, such as gaussian(0.1); "
+                f"got {self.noise!r}"
+            )
+        if self.exact is not None:
+            _check_oracle(self.exact, "exact")
         if self.exact is None and self.oracle.alpha == self.oracle.beta == 1.0:
             object.__setattr__(self, "exact", self.oracle)
 
@@ -55,7 +77,7 @@ class Round:
         same outcome whichever super arm it is part of.
         """
         chosen = as_positions(super_arm, "super_arm", len(self.means))
-        return self.noise(self.means, rng)[chosen]
+        return as_outcomes(self.noise(self.means, rng), len(self.means))[chosen]
 
     def reward(self, super_arm: ArrayLike, outcomes: ArrayLike) -> float:
         """Return U, the reward of `outcomes`, shape (K,), of the base arms in `super_arm`.
@@ -67,6 +89,21 @@ class Round:
         seen = np.zeros(len(self.means))
         seen[chosen] = as_outcomes(outcomes, chosen.size)
         return self.oracle.value(seen, chosen)
+
+    def best(self) -> IntArray:
+        """Return the super arm that the round's own oracle finds given the true means.
+
+        An oracle with a seed draws from its generator; a copy of it is used, so that the next
+        call of `oracle` is not affected.
+        """
+        return copy.deepcopy(self.oracle)(self.means)
+
+    def columns(self, super_arm: ArrayLike) -> dict[str, float]:
+        """Return further columns of the row of a round in which `super_arm` was played.
+
+        None by default; a kind of round that measures more says so here.
+        """
+        return {}
 
 
 @dataclass(frozen=True)
@@ -98,7 +135,7 @@ class Problem(ABC):
         seed: where all randomness comes from.
 
     Attributes:
-        name: what the problem is called.
+        name: what the problem is called; that of the class unless it says otherwise.
         data_name: the data that it runs on.
         notes: in what the rounds differ from the definition; empty if in nothing.
         dimension: D, the number of columns of the contexts.
@@ -108,6 +145,11 @@ class Problem(ABC):
     dimension: int
     data_name: str = "synthetic"
     notes: str = ""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
 
     def __init__(self, rounds: int, seed: int | np.random.SeedSequence) -> None:
         self.rounds = as_count(rounds, "rounds")
@@ -144,6 +186,11 @@ def fresh_seed(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
     return np.random.SeedSequence(as_count(seed, "seed", least=0))
+
+
+def _check_oracle(oracle: object, name: str) -> None:
+    if not isinstance(oracle, Oracle):
+        raise InputError(f"{name} must be an oclok.oracles.Oracle, such as TopK(5); got {oracle!r}")
 
 
 def gaussian(noise_std: float) -> Noise:

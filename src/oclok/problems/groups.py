@@ -15,23 +15,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+from oclok.errors import InputError
 from oclok.oracles import TopK
 from oclok.oracles.restricted import RestrictedOracle
-from oclok.policies.base import Policy
-from oclok.policies.tcgp_ucb import TCGPUCB
 from oclok.posterior import ExactPosterior
-from oclok.problems.base import Count, Problem, Round, fresh_seed, gaussian
+from oclok.problems.base import Count, Problem, Round, gaussian
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_count, as_positions, as_positive
-
-if TYPE_CHECKING:
-    import pandas as pd
+from oclok.validation import as_count, as_positions, as_positive, as_vector
 
 #: A group is drawn from this many contexts around its centre.
 NEIGHBOURS = 40
@@ -53,6 +47,15 @@ class GroupRound(Round):
     group_means: FloatArray
     threshold: float
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_vector(self.group_means, "group_means", len(self.means))
+        if np.shape(self.groups) != self.means.shape:
+            raise InputError(
+                f"groups must have shape {self.means.shape}, one number per base arm; "
+                f"got shape {np.shape(self.groups)}"
+            )
+
     @property
     def is_good(self) -> BoolArray:
         """Whether each group is good enough, shape (G,)."""
@@ -70,6 +73,14 @@ class GroupRound(Round):
         rewards = self.play(super_arm, rng)
         chosen = as_positions(super_arm, "super_arm", len(self.means))
         return np.column_stack([rewards, self.noise(self.group_means, rng)[chosen]])
+
+    def columns(self, super_arm: ArrayLike) -> dict[str, float]:
+        """Return of how many groups `super_arm` has base arms, and how many are not good enough."""
+        chosen = as_positions(super_arm, "super_arm", len(self.means))
+        return {
+            "groups_chosen": len(np.unique(self.groups[chosen])),
+            "group_violations": self.violations(chosen),
+        }
 
     def violations(self, super_arm: ArrayLike) -> int:
         """Return how many groups `super_arm` has base arms of that are not good enough."""
@@ -161,67 +172,6 @@ class Groups(Problem):
     def _sample(self) -> tuple[FloatArray, FloatArray, IntArray]:
         shared, _ = self._seeds()
         return _sample(tuple(shared.generate_state(4).tolist()), self.lengthscale, self._points)
-
-
-def simulate_groups(
-    policy: Policy, problem: Groups, seed: int | np.random.SeedSequence
-) -> pd.DataFrame:
-    """Let `policy` play all rounds of `problem` and return what came of it, groups included.
-
-    A `TCGPUCB` is told of the groups and gets both outcomes; any other policy gets neither.
-
-    Args:
-        policy: learns as it goes; a fresh one is wanted for each simulation.
-        problem: the rounds.
-        seed: where the noise of the outcomes comes from.
-
-    Returns:
-        The table of `simulate`, but that `best_expected_reward` and `regret` are those of the
-        best super arm out of groups that are good enough (regret can be below 0 for one that is
-        not), with the columns `groups_chosen` and `group_violations`: of how many groups base
-        arms were chosen, and how many of these are not good enough.
-    """
-    import pandas as pd
-
-    seeds = fresh_seed(seed).spawn(len(problem))
-    rows = []
-    for t, current in enumerate(problem, start=1):
-        assert isinstance(current, GroupRound)
-        rows.append({"round": t, **_play(policy, current, np.random.default_rng(seeds[t - 1]))})
-    table = pd.DataFrame(rows)
-    table.attrs = {"problem": problem.name, "data": problem.data_name, "notes": problem.notes}
-    return table
-
-
-def _play(policy: Policy, current: GroupRound, rng: np.random.Generator) -> dict[str, float]:
-    start = perf_counter()
-    if isinstance(policy, TCGPUCB):
-        decision = policy.select(
-            current.contexts, current.oracle, groups=current.groups, threshold=current.threshold
-        )
-    else:
-        decision = policy.select(current.contexts, current.oracle)
-    seconds = perf_counter() - start
-
-    outcomes = current.play_both(decision.super_arm, rng)
-
-    start = perf_counter()
-    policy.update(decision, outcomes if isinstance(policy, TCGPUCB) else outcomes[:, 0])
-    seconds += perf_counter() - start
-
-    expected = current.oracle.value(current.means, decision.super_arm)
-    best = current.oracle.value(current.means, current.best())
-    return {
-        "reward": current.reward(decision.super_arm, outcomes[:, 0]),
-        "expected_reward": expected,
-        "best_expected_reward": best,
-        "regret": best - expected,
-        "seconds": seconds,
-        "arms": len(current.means),
-        "chosen": len(decision),
-        "groups_chosen": len(np.unique(current.groups[decision.super_arm])),
-        "group_violations": current.violations(decision.super_arm),
-    }
 
 
 @lru_cache(maxsize=32)

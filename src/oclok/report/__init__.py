@@ -9,45 +9,54 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
-import pandas as pd
+from oclok.extras import needs
 
-from oclok import figures
-from oclok.figures import measures
-from oclok.report.claims import PAPER, judge
-from oclok.report.pictures import PICTURES
-from oclok.report.results import Results, load
-from oclok.report.summary import show_time, summarise
+with needs("experiments"):
+    import jinja2
+    import pandas as pd
+
+    from oclok import figures
+    from oclok.analysis import Results, compare, load, show_time, summarise
+    from oclok.analysis.measures import policies
+    from oclok.analysis.paired import choose_reference
+    from oclok.report.captions import FIGURES, paired_figure
+    from oclok.report.claims import PAPER, check_claims
 
 __all__ = ["write", "write_index"]
 
 
-def write(folder: str | os.PathLike[str]) -> Path:
+def write(folder: str | os.PathLike[str], reference: str | None = None) -> Path:
     """Draw the figures of a results folder, write its report.html and return the path of that.
 
     Args:
         folder: with `results.parquet` and `settings.json`, as experiments leave it. Figures go to
-            its folder `figures`, as PNG and SVG; the page has them inside and needs no other file.
+            its folder `figures`, as PDF, SVG and PNG; the page has them inside and needs no other
+            file.
+        reference: label of the policy that others are compared with; the first one if left out.
     """
     folder = Path(folder)
     results = load(folder)
+    rounds = results.rounds
+    reference = choose_reference(rounds, reference)
+    compared = _compared(results, reference)
+    drawn = [figure for figure in FIGURES if figure.is_in(rounds)]
+    if len(compared):
+        drawn.insert(2, paired_figure(compared, reference))
     shown = []
     (folder / "figures").mkdir(exist_ok=True)
-    for picture in PICTURES:
-        if picture.is_in(results.rounds):
-            path = folder / "figures" / picture.name
-            figures.save(picture.draw(results.rounds), path)
-            alt, source = picture.alt(results.rounds), _embed(path.with_suffix(".svg"))
-            shown.append({"picture": picture, "alt": alt, "source": source})
-    settings = {name: _plain(value) for name, value in results.settings.items()}
-    groups = _by_variant(summarise(results.rounds))
+    for figure in drawn:
+        path = folder / "figures" / figure.name
+        figures.save(figure.draw(rounds), path)
+        source = _embed(path.with_suffix(".svg"))
+        shown.append({"figure": figure, "alt": figure.alt(rounds), "source": source})
     page = _render(
         "page.html",
         **_facts(results),
-        pictures=shown,
-        groups=groups,
-        settings=settings,
-        paired=_paired(results),
+        figures=shown,
+        groups=_by_variant(summarise(rounds)),
+        reference=reference,
+        compared=_by_variant(compared),
+        settings={name: _plain(value) for name, value in results.settings.items()},
     )
     return _write(folder / "report.html", page)
 
@@ -65,8 +74,8 @@ def write_index(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
 
 
 def _facts(results: Results) -> dict[str, Any]:
-    """Return what both pages say of an experiment."""
-    verdicts = judge(results.rounds)
+    """Return what both pages say of an experiment; claims only of the paper's own."""
+    verdicts = check_claims(results.rounds) if results.is_from_paper else []
     return {
         "results": results,
         "verdicts": verdicts,
@@ -75,16 +84,11 @@ def _facts(results: Results) -> dict[str, Any]:
     }
 
 
-def _paired(results: Results) -> dict[str, dict[str, tuple[str, str]]]:
-    """Return regret relative to O'CLOK-UCB's, by policy and variant, where policies compete."""
-    if results.experiment != "policies" or results.repeats < 2:
-        return {}
-    table = measures.paired_regret(results.rounds, "O'CLOK-UCB")
-    rows: dict[str, dict[str, tuple[str, str]]] = {}
-    for (variant, policy), row in zip(table.index, table.itertuples(), strict=True):
-        interval = f"{row.low:.2f} to {row.high:.2f}"
-        rows.setdefault(policy, {})[variant] = f"{row.middle:.2f}", interval
-    return rows
+def _compared(results: Results, reference: str) -> pd.DataFrame:
+    """Return the paired comparison, empty where there is nothing to pair."""
+    if results.repeats < 2 or len(policies(results.rounds)) < 2:
+        return pd.DataFrame()
+    return compare(results.rounds, reference)
 
 
 def _by_variant(summary: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
@@ -104,6 +108,14 @@ def _plain(value: object) -> str:
     return "–" if value in (None, "") else str(value)
 
 
+def _decimals(value: float, digits: int) -> str:
+    return "–" if value != value else f"{value:.{digits}f}".replace("-", "−")
+
+
+def _probability(value: float) -> str:
+    return "–" if value != value else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def _embed(path: Path) -> str:
     """Return an SVG file as a URL that holds it: ids of several would clash inside one page."""
     return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
@@ -117,7 +129,7 @@ def _render(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["time"] = show_time
+    environment.filters |= {"time": show_time, "decimals": _decimals, "probability": _probability}
     return environment.get_template(template).render(**values)
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from oclok.analysis.scores import NotMeasured, Scores
+from oclok.labels import ACC, CC, OCLOK, soclok
 from oclok.report.checks import CLOSE, IDENTICAL, SUBSTANTIAL, Check, about, rewards, theory, times
-from oclok.report.scores import NotMeasured, Scores
 
-OCLOK, ACC, CC = "O'CLOK-UCB", "ACC-UCB", "CC-MAB"
-S1, S2, S4, S10, S20, S50, S100 = (f"SO'CLOK-UCB {s}" for s in (1, 2, 4, 10, 20, 50, 100))
+S1, S2, S4, S10, S20, S50, S100 = map(soclok, (1, 2, 4, 10, 20, 50, 100))
 _LENGTHSCALES = (0.01, 0.05, 0.1, 0.5, 1.0)
 
 
@@ -59,18 +59,18 @@ class Verdict:
         return {True: "holds", False: "does not hold", None: "not measured"}[self.holds]
 
 
-def judge(rounds: pd.DataFrame) -> list[Verdict]:
+def check_claims(rounds: pd.DataFrame) -> list[Verdict]:
     """Return a verdict on each claim about the experiment that `rounds` are of.
 
     Args:
-        rounds: one row a round, as `oclok.figures.measures` describes.
+        rounds: one row per round, as `oclok.analysis.measures` describes.
     """
     scores = Scores(rounds)
     experiment = str(rounds["experiment"].iloc[0])
-    return [_judge(claim, scores) for claim in (*CLAIMS.get(experiment, ()), *THEORY)]
+    return [_check(claim, scores) for claim in (*CLAIMS.get(experiment, ()), *THEORY)]
 
 
-def _judge(claim: Claim, scores: Scores) -> Verdict:
+def _check(claim: Claim, scores: Scores) -> Verdict:
     try:
         finding = claim.check.measure(scores)
     except NotMeasured as reason:

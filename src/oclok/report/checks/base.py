@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oclok.report.scores import Scores
+from oclok.analysis.scores import Scores
 
 CLOSE, IDENTICAL, SUBSTANTIAL = 0.05, 0.02, 0.10
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from oclok.analysis.scores import Scores
 from oclok.report.checks.base import Check, Finding, about
-from oclok.report.scores import Scores
 
 
 def alike(share: float, policies: Sequence[str], to: str, at: float | None = None) -> Check:

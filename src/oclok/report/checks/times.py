@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from oclok.analysis.scores import Scores
+from oclok.analysis.summary import show_time
 from oclok.report.checks.base import Check, Finding
-from oclok.report.scores import Scores
-from oclok.report.summary import show_time
 
 
 def takes_more_than(minutes: float, policy: str) -> Check:
@@ -15,7 +15,7 @@ def takes_more_than(minutes: float, policy: str) -> Check:
 
     def measure(scores: Scores) -> Finding:
         time = scores.final_milliseconds(policy)
-        return Finding(f"{policy}: {show_time(time)} a round at the end", time > 6e4 * minutes)
+        return Finding(f"{policy}: {show_time(time)} per round at the end", time > 6e4 * minutes)
 
     return Check(f"median of the last tenth of rounds above {minutes:g} min", measure)
 

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
+from oclok.analysis import measures
 from oclok.errors import InputError
-from oclok.figures import measures
 
 
 def one(table: pd.DataFrame, **chosen: object) -> pd.DataFrame:
@@ -110,7 +111,21 @@ def test_a_column_without_numbers_is_as_good_as_missing(make_results):
         measures.where_known(results, "in_band")
 
 
-@given(st.permutations(["l=0.01", "l=0.05", "l=0.5", "l=1", "l=2", "l=10"]))
-def test_variants_are_sorted_by_their_numbers(variants):
-    table = pd.DataFrame({"variant": variants})
-    assert measures.sorted_variants(table) == ["l=0.01", "l=0.05", "l=0.5", "l=1", "l=2", "l=10"]
+@given(st.permutations(["l=0.5", "l=10", "l=1"]), st.permutations(["B", "A", "C"]))
+def test_variants_and_policies_keep_the_order_of_the_table(variants, policies):
+    pairs = [(v, p) for v in variants for p in policies for _ in range(2)]
+    table = pd.DataFrame(pairs, columns=["variant", "policy"])
+    assert (measures.variants(table), measures.policies(table)) == (variants, policies)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=6))
+def test_bands_are_deviations_errors_and_students_intervals(values):
+    table = pd.DataFrame({"variant": "", "policy": "p", "x": 1, "value": values})
+    std = np.std(values, ddof=1)
+    error = std / np.sqrt(len(values))
+    expected = {"std": std, "stderr": error, "ci95": stats.t.ppf(0.975, len(values) - 1) * error}
+    for kind, half in expected.items():
+        row = measures.band(table, "x", kind).iloc[0]
+        assert row["middle"] == pytest.approx(np.mean(values), abs=1e-9)
+        assert row["high"] - row["middle"] == pytest.approx(half, abs=1e-9)
+        assert row["middle"] - row["low"] == pytest.approx(half, abs=1e-9)

@@ -1,26 +1,33 @@
 """The numbers behind figures, tables and claims, from a tidy table of rounds.
 
-| column      | meaning                                                                      |
-|-------------|------------------------------------------------------------------------------|
-| variant     | which setting of the experiment, such as "l=0.1"; "" where there is only one |
-| policy      | label of the policy                                                          |
-| horizon     | T that the run was made for; the largest only where the policy ignores it    |
-| repeat      | which of the independent repetitions                                         |
-| round       | t, from 1 to the horizon                                                     |
-
-Everything here returns a table with one `value` per row, before any averaging over repeats;
-`spread` then averages.
+Functions take a table as `oclok.analysis.tables.complete` returns it, and return one with a `value`
+per row, before any averaging over repeats; `band` then averages.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
 from oclok.errors import InputError
+
+#: What a band around a mean can be.
+Band: TypeAlias = Literal["std", "stderr", "ci95"]
+BANDS: dict[Band, str] = {
+    "std": "one standard deviation either way",
+    "stderr": "one standard error of the mean either way",
+    "ci95": "95% confidence intervals of the mean",
+}
+
+#: Columns with bounds on the regret up to a round, and what the legend calls them.
+BOUNDS = {
+    "certificate_widths": "Bound from band widths",
+    "certificate_information": "Bound from information gain",
+}
 
 #: A running median over this many rounds steadies the clock.
 SMOOTHING = 9
@@ -133,55 +140,45 @@ def calibration(results: pd.DataFrame) -> pd.DataFrame:
     return long.assign(level=percent, value=100 * long["value"])
 
 
-def paired_regret(results: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Return final regret relative to that of a `reference` policy, paired by repeat.
-
-    Returns:
-        Indexed by variant and policy: `middle`, the mean regret over that of the reference, with
-        `low` and `high`, the 95% confidence interval of their mean paired difference (Student's
-        t) on the same scale. A policy's interval that excludes 1 is better or worse for sure.
-    """
-    ends = at_the_end(regret_by_horizon(longest_runs(results)), by="horizon")
-    wide = ends.pivot(index=["variant", "repeat"], columns="policy", values="value")
-    difference = wide.sub(wide[reference], axis=0)
-    scale = wide[reference].groupby("variant").mean()
-    groups = difference.groupby("variant")
-    middle = 1 + groups.mean().div(scale, axis=0)
-    count = groups.count()
-    margin = groups.std() / np.sqrt(count) * stdtrit(count - 1, 0.975)
-    margin = margin.div(scale, axis=0)
-    parts = {"middle": middle, "low": middle - margin, "high": middle + margin}
-    table = pd.DataFrame({name: frame.stack() for name, frame in parts.items()})
-    return table.dropna(subset=["middle"])
-
-
 def spread(values: pd.DataFrame, *by: str) -> pd.DataFrame:
-    """Return `mean` and `std` over repeats, indexed by variant, policy and the columns `by`.
+    """Return `mean`, `std` and `count` over repeats by variant, policy and the columns `by`.
 
     The standard deviation is that of a sample, and 0 where there is one repeat.
     """
     grouped = values.groupby([*_CURVE, *by])["value"]
-    return grouped.agg(["mean", "std"]).fillna({"std": 0.0})
+    return grouped.agg(["mean", "std", "count"]).fillna({"std": 0.0})
 
 
-def mean_and_band(values: pd.DataFrame, x: str) -> pd.DataFrame:
-    """Return `middle`, the mean over repeats, with `low` and `high` a standard deviation off."""
-    table = spread(values, x)
-    mean, std = table["mean"], table["std"]
-    return pd.DataFrame({"low": mean - std, "middle": mean, "high": mean + std})
+def band(values: pd.DataFrame, x: str, kind: Band = "std") -> pd.DataFrame:
+    """Return `middle`, the mean over repeats, with `low` and `high` around it.
 
-
-def sorted_variants(results: pd.DataFrame) -> list[str]:
-    """Return the variants by the numbers in them: "l=0.5" comes before "l=1", "l=10" last."""
-    return sorted(results["variant"].unique(), key=natural_key)
-
-
-def natural_key(text: str) -> tuple[tuple[bool, float, str], ...]:
-    """Return a key that sorts texts with numbers in them by the numbers.
-
-    Example:
-        >>> sorted(["l=10", "l=1", "l=0.5"], key=natural_key)
-        ['l=0.5', 'l=1', 'l=10']
+    Args:
+        values: one `value` per repeat.
+        x: column that the curve is over.
+        kind: "std", a standard deviation either way; "stderr", a standard error of the mean;
+            "ci95", the 95% confidence interval of the mean (Student's t).
     """
-    parts = re.split(r"(\d+(?:\.\d+)?)", text)
-    return tuple((i % 2 == 0, float(p) if i % 2 else 0.0, p) for i, p in enumerate(parts))
+    if kind not in BANDS:
+        raise InputError(f"band must be one of {', '.join(BANDS)}; got {kind!r}")
+    table = spread(values, x)
+    mean, half, count = table["mean"], table["std"], table["count"]
+    if kind != "std":
+        half = half / np.sqrt(count)
+    if kind == "ci95":
+        half = half * stdtrit(np.maximum(count - 1, 1), 0.975)
+    return pd.DataFrame({"low": mean - half, "middle": mean, "high": mean + half})
+
+
+def deltas(results: pd.DataFrame) -> list[float]:
+    """Return each δ that policies with a certificate have, ascending; none if unknown."""
+    return sorted(results["delta"].dropna().unique()) if "delta" in results else []
+
+
+def variants(results: pd.DataFrame) -> list[str]:
+    """Return each variant once, in the order of the table, which is that of the experiment."""
+    return list(dict.fromkeys(results["variant"]))
+
+
+def policies(results: pd.DataFrame) -> list[str]:
+    """Return each policy's label once, in the order of the table, which is the declared one."""
+    return list(dict.fromkeys(results["policy"]))

@@ -6,21 +6,22 @@ import math
 
 import pandas as pd
 
-from oclok.figures import measures
-from oclok.figures.style import sorted_policies
+from oclok.analysis import measures
+from oclok.analysis.tables import complete
 
 
 def summarise(rounds: pd.DataFrame) -> pd.DataFrame:
     """Return what each policy reached in its longest runs.
 
     Args:
-        rounds: one row a round, as `oclok.figures.measures` describes.
+        rounds: one row per round, as `oclok.analysis.measures` describes.
 
     Returns:
         Indexed by `variant` and `policy`, with the columns `reward` (average over that of the
         benchmark) and `regret` (cumulative), each with its `_std` over repeats, and
         `milliseconds`, the median over all rounds and repeats; NaN where no time was taken.
     """
+    rounds = complete(rounds)
     longest = measures.longest_runs(rounds)
     reward = measures.spread(measures.at_the_end(measures.reward_over_benchmark(longest)))
     regret = measures.spread(measures.at_the_end(measures.regret_by_horizon(longest), by="horizon"))
@@ -38,8 +39,8 @@ def summarise(rounds: pd.DataFrame) -> pd.DataFrame:
         table["milliseconds"] = times
     order = [
         (variant, policy)
-        for variant in measures.sorted_variants(rounds)
-        for policy in sorted_policies(rounds["policy"])
+        for variant in measures.variants(rounds)
+        for policy in measures.policies(rounds)
         if (variant, policy) in table.index
     ]
     return table.loc[order]

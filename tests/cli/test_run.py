@@ -46,10 +46,19 @@ def test_every_command_has_help(oclok, command):
     assert "Usage: oclok" in out
 
 
-def test_help_of_run_names_the_experiments_and_has_examples(oclok):
+def test_help_of_run_has_examples_and_list_names_the_experiments(oclok):
     _, out, _ = oclok("run", "--help")
-    assert all(name in out for name in EXPERIMENTS)
     assert "oclok run crowdsourcing --quick" in out
+    code, out, _ = oclok("run", "--list")
+    assert code == 0
+    assert all(name in out for name in EXPERIMENTS)
+
+
+def test_help_of_an_experiment_names_its_policies(oclok):
+    code, out, _ = oclok("run", "channels", "--help")
+    assert code == 0
+    assert "Usage: oclok run" in out
+    assert all(spec.key in out for spec in EXPERIMENTS["channels"].policies)
 
 
 def test_run_leaves_a_table_figures_and_a_report_and_prints_a_summary(oclok, tmp_path):
@@ -76,7 +85,7 @@ def test_report_draws_again_what_was_deleted(oclok, tmp_path):
 def test_paper_runs_everything_and_links_it(oclok, monkeypatch, tmp_path):
     names = ("movies", "channels")
     few = [replace(EXPERIMENTS[name], policies=EXPERIMENTS[name].policies[-1:]) for name in names]
-    monkeypatch.setattr(cli, "PAPER", few)
+    monkeypatch.setattr(cli.run, "PAPER", few)
     code, out, _ = oclok(
         "paper", "--rounds", "3", "--repeats", "1", "--jobs", "1", "--oracle", "tim+"
     )
@@ -107,7 +116,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_next_call_does(oclok, monkeypatch, tmp
 
     folder = tmp_path / "stopped"
     with monkeypatch.context() as patch:
-        patch.setattr(cli, "progress_on", impatient)
+        patch.setattr(cli.run, "progress_on", impatient)
         code, _, err = oclok("run", "channels", *SMALL, "--output", str(folder))
     assert code == 130
     assert "finished runs are kept" in err
@@ -135,6 +144,8 @@ def test_ctrl_c_says_how_to_go_on_and_the_next_call_does(oclok, monkeypatch, tmp
         (["run", "movies", "--data", "none"], "none: no such folder or file"),
         (["run", "movies", "--oracle", "best"], 'must be "tim+", "greedy" or "exact"'),
         (["run", "channels", "--cluster", "tcp://127.0.0.1:9"], "no Dask scheduler at"),
+        (["run", "channels", "--k", "3"], "channels takes no --k"),
+        (["run", "table", "--data", "none.csv"], "--data my.parquet --k 5"),
         (["report", "none"], "no results.parquet"),
         (["data", "check", "none"], "no such file or folder"),
     ],
@@ -150,15 +161,44 @@ def test_a_mistake_is_one_line_and_exit_code_2(oclok, monkeypatch, tmp_path, arg
     assert list(tmp_path.iterdir()) == []
 
 
-def test_results_with_other_settings_are_kept_unless_fresh_ones_are_wanted(oclok):
+def test_other_settings_add_runs_and_fresh_deletes_those_that_are_there(oclok, tmp_path):
+    runs = tmp_path / "results/channels/runs"
     oclok("run", "channels", *SMALL)
-    code, _, err = oclok("run", "channels", *SMALL, "--seed", "1")
-    assert code == 2
-    assert "seed is 0 there, 1 here" in err
-    assert "--output" in err
-    assert "--fresh" in err
-    assert len(err.splitlines()) == 1
+    first = set(runs.iterdir())
+    assert oclok("run", "channels", *SMALL, "--seed", "1")[0] == 0
+    assert set(runs.iterdir()) > first
     assert oclok("run", "channels", *SMALL, "--seed", "1", "--fresh")[0] == 0
+    assert set(runs.iterdir()).isdisjoint(first)
+
+
+MINE = """
+from oclok.experiments import Experiment, PolicySpec, sweep
+from oclok.policies import CUCB, Random
+from oclok.problems import Channels
+
+MINE = Experiment(
+    name="mine",
+    variants={"": Channels},
+    policies=[PolicySpec("Random", Random), *sweep(CUCB, cells=[2, 3])],
+    rounds=5,
+    repeats=3,
+)
+"""
+
+
+def test_a_file_of_ones_own_is_run_compared_and_not_judged_by_the_paper(oclok, tmp_path):
+    (tmp_path / "my_experiment.py").write_text(MINE)
+    code, out, _ = oclok("run", "my_experiment.py", "--jobs", "1", "--reference", "cucb-cells=2")
+    assert code == 0
+    assert "Regret against CUCB cells=2" in out
+    page = (tmp_path / "results/mine/report.html").read_text(encoding="utf8")
+    assert "Against CUCB cells=2" in page
+    assert "paper’s claims" not in page
+    code, out, _ = oclok("run", "my_experiment.py", "--help")
+    assert "cucb-cells=3" in out
+    code, _, err = oclok("report", "results/mine", "--reference", "nobody")
+    assert code == 2
+    assert "no policy 'nobody'" in err
 
 
 def test_data_says_where_to_get_what(oclok):
@@ -197,7 +237,8 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys)
             raise ModuleNotFoundError("No module named 'typer'", name="typer")
         return real_import(name, *rest)
 
-    monkeypatch.delitem(sys.modules, "oclok.cli")
+    for name in [name for name in sys.modules if name.startswith("oclok.cli")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("oclok.cli")
     monkeypatch.setattr(builtins, "__import__", without_typer)
     with pytest.raises(SystemExit) as exit_:
@@ -216,3 +257,15 @@ def test_the_module_runs_and_importing_the_library_stays_light():
         [sys.executable, "-m", "oclok", "--version"], capture_output=True, text=True, check=True
     )
     assert version.stdout.startswith("oclok ")
+
+
+def test_own_data_are_compared_in_one_command(oclok, tmp_path):
+    rows = [f"{t},{x},{x * x}" for t in range(4) for x in (0.1, 0.5, 0.9)]
+    (tmp_path / "mine.csv").write_text("round,x,outcome\n" + "\n".join(rows))
+    code, out, _ = oclok(
+        "run", "table", "--data", "mine.csv", "--k", "1", "--repeats", "2", "--jobs", "1",
+        "--policies", "c2ucb,random",
+    )  # fmt: skip
+    assert code == 0
+    assert "Policies on mine.csv" in out
+    assert (tmp_path / "results/table/report.html").exists()

@@ -1,7 +1,7 @@
 """A results folder, read and made whole.
 
 settings.json      how the experiment was run
-results.parquet    one row a round, with the columns of `oclok.figures.measures`
+results.parquet    one row per round, with the columns of `oclok.analysis.tables`
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from oclok.errors import DataError
-
-_NEEDED = ("policy", "round", "expected_reward", "best_expected_reward")
+from oclok.analysis.tables import complete
+from oclok.errors import DataError, InputError
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,10 @@ class Results:
         """What a reader should know of the rounds and of the policies."""
         found = [self.settings.get("notes"), self.rounds.attrs.get("notes")]
         policies = self.settings.get("policy_notes") or {}
+        versions = (self.rounds.attrs.get("versions") or {}).items()
+        mixed = [f"{name} {version}" for name, version in versions if ", " in version]
+        if mixed:
+            found.append(f"runs were made with several versions of packages: {'; '.join(mixed)}")
         notes = [*found, *(f"{policy}: {note}" for policy, note in policies.items())]
         return list(dict.fromkeys(str(note) for note in notes if note))
 
@@ -59,6 +62,11 @@ class Results:
         """The oracle that was chosen for the experiment; empty where there is no choice."""
         options = self.settings.get("options")
         return str((options if isinstance(options, dict) else self.settings).get("oracle") or "")
+
+    @property
+    def is_from_paper(self) -> bool:
+        """Whether the paper makes claims about the experiment."""
+        return bool(self.settings.get("is_from_paper"))
 
     @property
     def horizon(self) -> int:
@@ -82,7 +90,12 @@ def load(folder: str | os.PathLike[str]) -> Results:
         rounds = pd.read_parquet(path)
     except (OSError, ValueError) as reason:
         raise DataError(f"{path}: not a readable table ({reason})") from None
-    return Results(settings, _complete(rounds, settings, path))
+    if "experiment" not in rounds:
+        rounds["experiment"] = str(settings.get("experiment", "experiment"))
+    try:
+        return Results(settings, complete(rounds))
+    except InputError as reason:
+        raise DataError(f"{path}: {reason}") from None
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -95,23 +108,3 @@ def _settings(path: Path) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise DataError(f"{path}: must hold a JSON object; got {type(settings).__name__}")
     return settings
-
-
-def _complete(rounds: pd.DataFrame, settings: dict[str, Any], path: Path) -> pd.DataFrame:
-    """Return the table with all columns that figures and claims need, none of them text-or-NaN."""
-    missing = [name for name in _NEEDED if name not in rounds]
-    if missing:
-        raise DataError(f"{path}: has no column {missing[0]}; found {', '.join(rounds.columns)}")
-    if rounds.empty:
-        raise DataError(f"{path}: has no rows; expected one a round")
-    derived = {
-        "experiment": str(settings.get("experiment", "experiment")),
-        "variant": "",
-        "data": "",
-        "repeat": 0,
-        "horizon": rounds["round"].max(),
-        "regret": rounds["best_expected_reward"] - rounds["expected_reward"],
-    }
-    rounds = rounds.assign(**{k: v for k, v in derived.items() if k not in rounds})
-    texts = {name: rounds[name].fillna("").astype(str) for name in ("variant", "policy", "data")}
-    return rounds.assign(**texts)

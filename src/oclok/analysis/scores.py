@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from oclok.figures import measures
-from oclok.report.summary import summarise
+from oclok.analysis import measures
+from oclok.analysis.summary import summarise
 
 
 class NotMeasured(Exception):  # noqa: N818 (an answer, not a mistake)
@@ -20,7 +20,7 @@ class Scores:
     """Answers about one experiment's results; raises `NotMeasured` where there is none.
 
     Args:
-        rounds: one row a round, as `oclok.figures.measures` describes.
+        rounds: one row per round, as `oclok.analysis.measures` describes.
     """
 
     def __init__(self, rounds: pd.DataFrame) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oclok.report.summary import show_time, summarise
+from oclok.analysis.summary import show_time, summarise
 
 
 def test_a_row_says_what_a_plain_loop_finds(make_results):

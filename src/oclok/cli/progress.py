@@ -1,16 +1,14 @@
-"""What a person sees of an experiment: a bar while it runs, a table when it is done."""
+"""What a person sees of an experiment while it runs: a bar, or lines where there is no terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
 
 from oclok.experiments.runner import Progress
 
@@ -39,44 +37,6 @@ def progress_on(console: Console, name: str) -> Iterator[Callable[[Progress], No
             bar.update(task, completed=now.done, total=now.total, running=running)
 
         yield show
-
-
-def summary_table(
-    results: pd.DataFrame, title: str, policy_notes: Mapping[str, str] | None = None
-) -> Table:
-    """Return the summary of an experiment's table as a table to print.
-
-    Args:
-        results: one row a round of each run.
-        title: stands above.
-        policy_notes: what a reader should know of a policy, by label; stands below.
-    """
-    # Brings in Matplotlib, which takes a second that no other command should wait for.
-    from oclok.report.summary import show_time, summarise
-
-    notes = policy_notes or {}
-    caption = "\n".join(f"* {label}: {note}" for label, note in notes.items())
-    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
-    has_variants = results["variant"].nunique() > 1
-    if has_variants:
-        table.add_column("variant")
-    table.add_column("policy")
-    for heading in ("reward / benchmark", "cumulative regret", "time a round"):
-        table.add_column(heading, justify="right")
-    shown = None
-    for row in summarise(results).reset_index().to_dict("records"):
-        variant, policy = row["variant"], row["policy"]
-        if shown not in (None, variant):
-            table.add_section()
-        table.add_row(
-            *([variant if variant != shown else ""] if has_variants else []),
-            policy + ("*" if policy in notes else ""),
-            f"{row['reward']:.3f} ± {row['reward_std']:.3f}",
-            f"{row['regret']:,.1f} ± {row['regret_std']:,.1f}",
-            show_time(row["milliseconds"]),
-        )
-        shown = variant
-    return table
 
 
 class _Lines:

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console
 
-from oclok.experiments import EXPERIMENTS, Progress, display, run
-from oclok.experiments.display import progress_on, summary_table
+from oclok.cli import progress
+from oclok.cli.progress import progress_on
+from oclok.experiments import Progress
 
 
 def test_without_a_terminal_progress_is_plain_lines(monkeypatch):
-    monkeypatch.setattr(display, "PAUSE", 0.0)
+    monkeypatch.setattr(progress, "PAUSE", 0.0)
     out = io.StringIO()
     with progress_on(Console(file=out), "small") as show:
         for done, running in [(0, ["a", "b"]), (25, ["b"]), (100, [])]:
@@ -36,19 +36,3 @@ def test_on_a_terminal_progress_is_a_bar_with_what_is_running():
         show(Progress(50, 100, ["Random T=20 repeat 0"]))
     assert "50%" in out.getvalue()
     assert "Random T=20 repeat 0" in out.getvalue()
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_summary_has_the_numbers_of_the_table(tmp_path):
-    channels = EXPERIMENTS["channels"]
-    settings = channels.settings(rounds=5, repeats=2, policies=["random"])
-    results = run(channels, settings, tmp_path, jobs=1)
-    out = io.StringIO()
-    table = summary_table(results, channels.title, {"Random": "learns nothing"})
-    Console(file=out, width=100).print(table)
-    runs = results.groupby("repeat")[["expected_reward", "best_expected_reward", "regret"]].sum()
-    ratio = (runs["expected_reward"] / runs["best_expected_reward"]).agg(["mean", "std"])
-    assert f"{ratio['mean']:.3f} ± {ratio['std']:.3f}" in out.getvalue()
-    assert f"{runs['regret'].mean():.1f} ± {runs['regret'].std():.1f}" in out.getvalue()
-    assert "Random*" in out.getvalue()
-    assert "* Random: learns nothing" in out.getvalue()

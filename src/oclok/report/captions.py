@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 import pandas as pd
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
 from oclok import figures
-from oclok.figures import measures
-from oclok.figures.curves import BOUNDS
-from oclok.report.summary import summarise
+from oclok.analysis import measures
+from oclok.analysis.measures import BOUNDS
+from oclok.analysis.summary import summarise
 
 
 @dataclass(frozen=True)
-class Picture:
+class ReportFigure:
     """A figure of the report.
 
     Attributes:
@@ -25,27 +27,25 @@ class Picture:
         draw: makes it from the table of rounds.
         column: of the summary that tells its ends in the text for those who cannot see it.
         needs: columns without which it is left out.
-        only_for: name of the only experiment that it is of use for; empty for all.
+        words: what it shows, for those who cannot see it, where no column does.
     """
 
     name: str
     title: str
     caption: str
-    draw: Callable[[pd.DataFrame], Figure]
+    draw: Callable[[pd.DataFrame], list[Axes]]
     column: str = ""
     needs: tuple[str, ...] = ()
-    only_for: str = ""
+    words: str = ""
 
     def is_in(self, rounds: pd.DataFrame) -> bool:
         """Return whether the results have what it shows."""
-        if self.only_for and set(rounds["experiment"]) != {self.only_for}:
-            return False
         return not self.needs or measures.knows(rounds, *self.needs)
 
     def alt(self, rounds: pd.DataFrame) -> str:
         """Return what it shows in words, for those who cannot see it."""
         if not self.column:
-            return f"Line chart: {self.title.lower()}. The verdicts below give its numbers."
+            return f"Chart: {self.title[:1].lower()}{self.title[1:]}. {self.words}".strip()
         summary = summarise(rounds)[self.column]
         names = (f"{policy} {variant}".strip() for variant, policy in summary.index)
         ends = (f"{name} {value:.3g}" for name, value in zip(names, summary, strict=True))
@@ -55,8 +55,8 @@ class Picture:
 _REPEATS = "Lines are means over repeats, bands one standard deviation either way."
 
 #: All figures, in the order of the page.
-PICTURES = (
-    Picture(
+FIGURES = (
+    ReportFigure(
         "average-reward",
         "Average reward over that of the benchmark",
         "Expected reward summed up to round t, divided by the same sum for the benchmark, which "
@@ -65,7 +65,7 @@ PICTURES = (
         figures.average_reward,
         "reward",
     ),
-    Picture(
+    ReportFigure(
         "cumulative-regret",
         "Cumulative regret",
         "Expected reward of the benchmark minus that of the policy, summed over all rounds. "
@@ -74,7 +74,7 @@ PICTURES = (
         figures.cumulative_regret,
         "regret",
     ),
-    Picture(
+    ReportFigure(
         "time-per-round",
         "Time per round",
         "Milliseconds to select a super arm and to learn from its outcomes, on a log scale. Lines "
@@ -84,7 +84,7 @@ PICTURES = (
         "milliseconds",
         needs=("seconds",),
     ),
-    Picture(
+    ReportFigure(
         "regret-and-bounds",
         "Regret under its two bounds",
         "The α-regret up to round t, with two bounds on it that are known while the policy runs: "
@@ -93,31 +93,48 @@ PICTURES = (
         figures.regret_and_bounds,
         needs=tuple(BOUNDS),
     ),
-    Picture(
+    ReportFigure(
         "coverage",
         "How often the bands hold",
         "The share of repeats in which the true mean of every available base arm has been inside "
-        "its band in all rounds up to t. Lemma 1 promises the dotted line at least, if f is drawn "
-        "from the policy's own prior.",
+        "its band in all rounds up to t. Lemma 1 promises at least the dotted line, 1 - δ, if f "
+        "is drawn from the policy's own prior.",
         figures.coverage,
         needs=("in_band",),
     ),
-    Picture(
+    ReportFigure(
         "calibration",
         "Is the confidence deserved?",
         "The share of all outcomes that lay inside the central interval of each nominal level, as "
-        "the posterior foresaw it just before the outcome came. On the dotted line, confidence is "
-        f"deserved; below it a policy is overconfident, above it underconfident. {_REPEATS}",
+        "the posterior predicted it just before the outcome came. On the dotted line a policy is "
+        f"calibrated; below it overconfident, above it underconfident. {_REPEATS}",
         figures.calibration,
         needs=("coverage_50",),
     ),
-    Picture(
-        "paired-regret",
-        "Regret relative to O'CLOK-UCB's",
-        "Mean cumulative regret over that of O'CLOK-UCB on the same repeats, with the 95% "
-        "confidence interval of the mean paired difference. Left of the solid line is better; the "
-        "dotted line is half. Intervals are cut off at 0.05.",
-        figures.paired_regret,
-        only_for="policies",
-    ),
 )
+
+
+def paired_figure(compared: pd.DataFrame, reference: str) -> ReportFigure:
+    """Return the figure that compares all policies with a `reference`, as `compared` says.
+
+    Ratios are drawn where all are defined, differences elsewhere.
+    """
+    scale: Literal["ratio", "difference"]
+    scale = "ratio" if compared["ratio"].notna().all() else "difference"
+    ends = (
+        f"{policy} {variant}: {row[scale]:.3g} ({row[f'{scale}_low']:.3g} to "
+        f"{row[f'{scale}_high']:.3g})"
+        for (variant, policy), row in zip(compared.index, compared.to_dict("records"), strict=True)
+    )
+    mean = "The geometric mean over repeats of" if scale == "ratio" else "The mean over repeats of"
+    line = 1 if scale == "ratio" else 0
+    return ReportFigure(
+        "paired-regret",
+        f"Regret against {reference}: {scale} in the same repeat",
+        f"{mean} the {scale} of the policy's cumulative regret and that of {reference} in the same "
+        "repeat, with a 95% bootstrap interval. Left of the grey line at "
+        f"{line}, where both are equal, a policy is better. Filled: the difference is significant "
+        "at 5% by a paired t-test with Holm's correction for the number of policies.",
+        partial(figures.paired_regret, reference=reference, scale=scale),
+        words="; ".join(ends),
+    )

@@ -5,8 +5,8 @@ import json
 import pandas as pd
 import pytest
 
+from oclok.analysis.results import load
 from oclok.errors import DataError
-from oclok.report.results import load
 
 
 def keep(folder, rounds, settings=None):
@@ -73,3 +73,12 @@ def test_bad_folders_are_named_with_what_is_wrong(make_results, tmp_path):
     (tmp_path / "settings.json").write_text("{")
     with pytest.raises(DataError, match="not readable as JSON"):
         load(tmp_path)
+
+
+def test_a_mix_of_package_versions_is_a_note(make_results, tmp_path):
+    rounds = make_results("movies", repeats=1)
+    rounds.attrs = {"versions": {"numpy": "2.0, 2.1", "oclok": "1"}}
+    keep(tmp_path, rounds)
+    assert load(tmp_path).notes == [
+        "runs were made with several versions of packages: numpy 2.0, 2.1"
+    ]

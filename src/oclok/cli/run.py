@@ -1,9 +1,9 @@
-"""The command line: parse, call, print."""
+"""`oclok run` and `oclok paper`: run experiments, print a summary, write a report."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -11,23 +11,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from oclok import __version__, datasets
-from oclok.errors import ExperimentError, OclokError
-from oclok.experiments import EXPERIMENTS, PAPER, Experiment, ResultsFolder, Settings
+from oclok.cli.progress import progress_on
+from oclok.cli.report import write_report
+from oclok.cli.tables import experiments_table, paired_table, policies_table, summary_table
+from oclok.errors import ExperimentError
+from oclok.experiments import EXPERIMENTS, PAPER, Experiment, Settings, find_experiment
 from oclok.experiments import run as run_experiment
-from oclok.experiments.display import progress_on, summary_table
-
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    help="Decide sets under uncertainty: simulations of the O'CLOK-UCB paper, and their reports.",
-)
-data_app = typer.Typer(help="Real data for the simulations: what there is, and where to get it.")
-app.add_typer(data_app, name="data", invoke_without_command=True)
 
 RESULTS = Path("results")
+#: The experiment that is made of a file with data.
+OWN_DATA = "table"
 
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds T.")]
 Repeats = Annotated[int | None, typer.Option(help="Number of independent repeats.")]
@@ -35,9 +28,12 @@ Seed = Annotated[int, typer.Option(help="Where all randomness comes from.")]
 Output = Annotated[Path | None, typer.Option(help="Folder for the results.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few rounds and repeats, for a look.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Delete earlier results and start over.")]
-Jobs = Annotated[int | None, typer.Option(help="Number of processes; one a core if left out.")]
+Jobs = Annotated[int | None, typer.Option(help="Number of processes; one per core if left out.")]
 Cluster = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to run on, such as tcp://host:8786.")
+]
+Reference = Annotated[
+    str | None, typer.Option(help="Label of the policy to compare with; the first if left out.")
 ]
 Oracle = Annotated[
     str | None,
@@ -45,39 +41,12 @@ Oracle = Annotated[
 ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line with `arguments`, those of the process if left out."""
-    try:
-        app(arguments, prog_name="oclok")
-    except OclokError as error:
-        print(f"oclok: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
-
-
-@app.callback(invoke_without_command=True)
-def _oclok(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
-        print(f"oclok {__version__}")
-        raise typer.Exit
-
-
-@app.command(
-    help=f"""
-    Run one experiment: **{"**, **".join(EXPERIMENTS)}**.
-
-    Finished runs are kept: after Ctrl-C the same command goes on where it was. The same seed
-    gives the same numbers, however many cores there are.
-
-    * `oclok run crowdsourcing --quick` takes a look,
-    * `oclok run crowdsourcing --data dataset_TSMC2014_TKY.txt` uses real data; see `oclok data`,
-    * `oclok run movies --oracle tim+` solves rounds as the paper did,
-    * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies.
-    """,
-)
 def run(
-    experiment: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.")],
+    context: typer.Context,
+    experiment: Annotated[
+        str | None,
+        typer.Argument(help="A name that --list shows, a file such as mine.py, or module:name."),
+    ] = None,
     rounds: Rounds = None,
     repeats: Repeats = None,
     seed: Seed = 0,
@@ -89,17 +58,53 @@ def run(
         typer.Option(help="Only these, such as oclok-ucb,acc-ucb; may be repeated."),
     ] = None,
     oracle: Oracle = None,
+    k: Annotated[int | None, typer.Option(help="For table: arms to pick in a round.")] = None,
+    round_column: Annotated[
+        str, typer.Option(help="For table: column that says which round a row belongs to.")
+    ] = "round",
+    outcome_column: Annotated[
+        str, typer.Option(help="For table: column with the outcomes.")
+    ] = "outcome",
     quick: Quick = False,
     output: Output = None,
     fresh: Fresh = False,
     jobs: Jobs = None,
     cluster: Cluster = None,
+    reference: Reference = None,
+    list_: Annotated[bool, typer.Option("--list", help="Show what can be run.")] = False,
+    help_: Annotated[
+        bool, typer.Option("--help", help="Show this message, with the policies of EXPERIMENT.")
+    ] = False,
 ) -> None:
-    """Run one experiment."""
-    if experiment not in EXPERIMENTS:
-        known = ", ".join(EXPERIMENTS)
-        raise ExperimentError(f"there is no experiment {experiment!r}; there are {known}")
-    chosen = EXPERIMENTS[experiment]
+    """Run one experiment: of oclok, or your own.
+
+    Finished runs are kept: after Ctrl-C the same command goes on where it was, and after a
+    change only the runs that it affects are made again. The same seed gives the same numbers,
+    however many cores there are.
+
+    * `oclok run crowdsourcing --quick` takes a look,
+
+    * `oclok run crowdsourcing --data dataset_TSMC2014_TKY.txt` uses real data; see `oclok data`,
+
+    * `oclok run movies --oracle tim+` solves rounds as the paper did,
+
+    * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies,
+
+    * `oclok run my_experiment.py` runs what a file of your own declares,
+
+    * `oclok run table --data my.parquet --k 5` compares all policies on your own data.
+    """
+    if list_ or help_ or experiment is None:
+        _show(context, experiment, list_)
+        return
+    if experiment == OWN_DATA:
+        from oclok.experiments.own_data import table_experiment
+
+        chosen = table_experiment(data, k, round_column, outcome_column)
+    elif k is not None:
+        raise ExperimentError(f"{experiment} takes no --k; leave it out")
+    else:
+        chosen = find_experiment(experiment, EXPERIMENTS)
     settings = chosen.settings(
         rounds=rounds,
         repeats=repeats,
@@ -109,12 +114,13 @@ def run(
         data=None if data is None else str(data.resolve()),
         oracle=oracle,
     )
-    folder = output or _usual_folder(quick) / experiment
+    if reference is not None:
+        (reference,) = chosen.settings(policies=[reference]).policies
+    folder = output or _usual_folder(quick) / chosen.name
     with _interruptible(folder):
-        _run_and_report(chosen, settings, folder, fresh, jobs, cluster)
+        _run_and_report(chosen, settings, folder, fresh, jobs, cluster, reference)
 
 
-@app.command()
 def paper(
     rounds: Rounds = None,
     repeats: Repeats = None,
@@ -147,42 +153,6 @@ def paper(
         print(f"All reports: {write_index(folder, [experiment.name for experiment in PAPER])}")
 
 
-@app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(help="Where `oclok run` left its results.")],
-) -> None:
-    """Draw the figures and write the report of results that are there.
-
-    For example `oclok report results/crowdsourcing`.
-    """
-    ResultsFolder(folder).read()
-    _report(folder)
-
-
-@data_app.callback()
-def data(context: typer.Context) -> None:
-    """List the real data that simulations can use; none is needed, as stand-ins come with oclok.
-
-    `oclok data check PATH` says whether a copy is good; `oclok run … --data PATH` uses it.
-    """
-    if context.invoked_subcommand is not None:
-        return
-    for item in datasets.catalogue():
-        print(
-            f"{item.name}, for `oclok run {item.simulation}`\n"
-            f"  get it from  {item.home}\n"
-            f"  size         {item.size}\n"
-            f"  licence      {item.licence}\n"
-            f"  give         --data {item.give}\n"
-        )
-
-
-@data_app.command()
-def check(path: Annotated[Path, typer.Argument(help="A file or folder with data.")]) -> None:
-    """Read data and say what they hold."""
-    print(datasets.check(path))
-
-
 def _run_and_report(
     experiment: Experiment,
     settings: Settings,
@@ -190,6 +160,7 @@ def _run_and_report(
     fresh: bool,
     jobs: int | None,
     cluster: str | None,
+    reference: str | None = None,
 ) -> None:
     with progress_on(Console(stderr=True), experiment.name) as progress:
         results = run_experiment(
@@ -201,18 +172,29 @@ def _run_and_report(
             fresh=fresh,
             progress=progress,
         )
-    Console().print(summary_table(results, experiment.title, experiment.notes(settings)))
+    title = experiment.title or experiment.name
+    console = Console()
+    console.print(summary_table(results, title, experiment.notes(settings)))
+    paired = paired_table(results, reference or settings.policies[0])
+    if paired is not None:
+        console.print(paired)
     if results.attrs["notes"]:
         print(f"Note: {results.attrs['notes']}")
-    _report(folder)
+    write_report(folder, reference)
 
 
-def _report(folder: Path) -> None:
-    # Brings in Matplotlib, which takes a second that no other command should wait for.
-    from oclok.report import write
-
-    page = write(folder)
-    print(f"Figures: {folder / 'figures'}\nReport: {page}")
+def _show(context: typer.Context, experiment: str | None, wants_list: bool) -> None:
+    """Print what can be run, or the help of the command with the policies of an experiment."""
+    if wants_list:
+        Console().print(experiments_table(EXPERIMENTS.values()))
+        print(f"\nYour own data: oclok run {OWN_DATA} --data my.parquet --k 5")
+        print("Your own experiment: oclok run my_experiment.py")
+        return
+    named = experiment not in (None, OWN_DATA)
+    chosen = find_experiment(str(experiment), EXPERIMENTS) if named else None
+    print(context.get_help())
+    if chosen is not None:
+        Console().print(policies_table(chosen))
 
 
 def _usual_folder(quick: bool) -> Path:

@@ -1,0 +1,256 @@
+"""A hash of values and code: it changes when anything that a run's numbers depend on changes.
+
+Values (parameters, arrays, kernels, closures) enter with their content. Functions and classes enter
+with their bytecode and, through the names that it uses, with the functions, classes and globals
+they depend on, across all files that are not installed packages, and across oclok. Comments,
+docstrings and line numbers do not enter. An installed package enters with its version.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import hashlib
+import pickle
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+#: Digits of a hash; 16 hexadecimal ones make a collision among a million runs unlikely (3e-8).
+DIGITS = 16
+
+#: Modules of oclok on which no number depends. The first has a register of all classes, which
+#: would make every run depend on every class.
+_IRRELEVANT = {"oclok.persistence", "oclok.threads"}
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range)
+_LOADS_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+_INSTALLED = tuple(
+    {
+        str(Path(sysconfig.get_path(name)).resolve())
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
+)
+_HEAP_TYPE = 1 << 9
+
+
+def digest(*things: object) -> str:
+    """Return a hash of `things`, of the code that they name and of all code behind that.
+
+    Example:
+        >>> def scale(x, factor=2.0):
+        ...     return factor * x
+        >>> before = digest(scale, [1, 2])
+        >>> before == digest(scale, [1, 2]), before == digest(scale, [1, 3])
+        (True, False)
+        >>> scale.__defaults__ = (3.0,)
+        >>> before == digest(scale, [1, 2])
+        False
+    """
+    walk = _Walk()
+    text = "\n".join([*map(walk.value, things), *walk.code()])
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def code_digest(functions: Iterable[FunctionType]) -> str:
+    """Return a hash of the bytecode of `functions` alone, without what they depend on."""
+    text = "\n".join(f"{f.__qualname__} {_code_text(f.__code__, f.__doc__)}" for f in functions)
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+class _Walk:
+    """Describes values as text, and collects the functions and classes that are met on the way."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, FunctionType | type] = {}  # by id; kept alive, so ids stay unique
+        self._open: list[FunctionType | type] = []
+        self._inside: set[int] = set()
+
+    def code(self) -> list[str]:
+        """Return descriptions of all functions and classes met so far, and met by them."""
+        found = []
+        while self._open:
+            thing = self._open.pop()
+            found.append(self._class(thing) if isinstance(thing, type) else self._function(thing))
+        return sorted(found)
+
+    def value(self, thing: Any) -> str:
+        if isinstance(thing, _PLAIN):
+            return f"{type(thing).__name__} {thing!r}"
+        if isinstance(thing, FunctionType | type):
+            return self._reference(thing)
+        if isinstance(thing, ModuleType):
+            return f"module {thing.__name__} {_version(thing.__name__)}"
+        if isinstance(thing, BuiltinFunctionType):
+            return f"builtin {thing.__module__}.{thing.__qualname__}"
+        if id(thing) in self._inside:
+            return "itself"
+        self._inside.add(id(thing))
+        try:
+            return f"{self._reference(type(thing))}({self._content(thing)})"
+        finally:
+            self._inside.discard(id(thing))
+
+    def _content(self, thing: Any) -> str:
+        """Return the content of an object that is more than a plain value."""
+        if isinstance(thing, np.ndarray) and thing.dtype != object:
+            return f"{thing.dtype} {thing.shape} {_sha(np.ascontiguousarray(thing).tobytes())}"
+        if isinstance(thing, pd.DataFrame | pd.Series | pd.Index):
+            hashes = pd.util.hash_pandas_object(thing).to_numpy().tobytes()
+            return f"{list(getattr(thing, 'columns', ()))!r} {_sha(hashes)}"
+        if isinstance(thing, Mapping):
+            return ", ".join(f"{self.value(k)}: {self.value(v)}" for k, v in thing.items())
+        if isinstance(thing, list | tuple):
+            return ", ".join(map(self.value, thing))
+        if isinstance(thing, set | frozenset):
+            return ", ".join(sorted(map(self.value, thing)))
+        if isinstance(thing, np.random.SeedSequence):
+            return f"{thing.entropy} {thing.spawn_key}"
+        if isinstance(thing, np.random.Generator):
+            return self.value(thing.bit_generator.state)
+        if isinstance(thing, Path):
+            return str(thing)
+        if isinstance(thing, functools.partial):
+            return ", ".join(map(self.value, (thing.func, thing.args, thing.keywords)))
+        if isinstance(thing, MethodType):
+            return f"{self.value(thing.__func__)}, {self.value(thing.__self__)}"
+        if isinstance(thing, property):
+            return ", ".join(map(self.value, (thing.fget, thing.fset, thing.fdel)))
+        for wrapped in ("__wrapped__", "__func__", "func"):  # caches, class and static methods
+            if callable(getattr(thing, wrapped, None)):
+                return self.value(getattr(thing, wrapped))
+        if getattr(thing, "__dict__", None):
+            return self.value(vars(thing))
+        try:
+            return _sha(pickle.dumps(thing))
+        except Exception:  # a lock, an open file: nothing can be said of it but its type
+            return ""
+
+    def _reference(self, thing: FunctionType | type) -> str:
+        """Return the name of a function or class, and see that its code is described."""
+        name = f"{thing.__module__}.{thing.__qualname__}"
+        if thing.__module__ in _IRRELEVANT:
+            return name
+        if not _is_own(thing):
+            return f"{name} {_version(thing.__module__)}"
+        if id(thing) not in self._met:
+            self._met[id(thing)] = thing
+            self._open.append(thing)
+        if isinstance(thing, FunctionType):  # lambdas share a name
+            name += f" {_sha(_code_text(thing.__code__, thing.__doc__).encode())}"
+        return name
+
+    def _class(self, cls: type) -> str:
+        members = (
+            f"{name}: {self.value(member)}"
+            for name, member in sorted(vars(cls).items())
+            if not _is_bookkeeping(name, member)
+        )
+        bases = ", ".join(map(self.value, cls.__bases__))
+        return f"class {cls.__module__}.{cls.__qualname__}({bases}) {'; '.join(members)}"
+
+    def _function(self, function: FunctionType) -> str:
+        parts = [
+            f"def {function.__module__}.{function.__qualname__}",
+            _code_text(function.__code__, function.__doc__),
+            self.value(function.__defaults__),
+            self.value(function.__kwdefaults__),
+        ]
+        for cell in function.__closure__ or ():
+            parts.append(self.value(_cell(cell)))
+        names, attributes = _names(function.__code__)
+        for name in sorted(names):
+            if name in function.__globals__:
+                thing = function.__globals__[name]
+                parts.append(f"{name} = {self._global(function, thing, attributes)}")
+        return "; ".join(parts)
+
+    def _global(self, function: FunctionType, thing: Any, attributes: set[str]) -> str:
+        """Describe a global of `function`, which uses `attributes` of its globals or others."""
+        if isinstance(thing, ModuleType) and thing.__name__ in _IRRELEVANT:
+            return thing.__name__
+        if isinstance(thing, ModuleType) and _is_own_module(thing.__name__):
+            used = sorted(attributes & vars(thing).keys())
+            return ", ".join(f"{name}: {self.value(vars(thing)[name])}" for name in used)
+        is_ours = (function.__module__ or "").split(".")[0] == "oclok"
+        if is_ours and not isinstance(thing, (*_PLAIN, tuple, type, FunctionType)):
+            return type(thing).__name__  # oclok's constants are plain: the rest are caches
+        return self.value(thing)
+
+
+def _is_bookkeeping(name: str, member: object) -> bool:
+    """Return whether an attribute of a class is Python's own, which may come and go."""
+    is_code = callable(member) or isinstance(member, property | classmethod | staticmethod)
+    return name == "_abc_impl" or (name.startswith("__") and name.endswith("__") and not is_code)
+
+
+@functools.cache
+def _code_text(code: CodeType, doc: str | None = None) -> str:
+    constants = [
+        _code_text(constant) if isinstance(constant, CodeType) else _constant(constant)
+        for position, constant in enumerate(code.co_consts)
+        if not (position == 0 and constant == doc)
+    ]
+    shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    return f"{code.co_code.hex()} {shape} {names} {code.co_exceptiontable.hex()} {constants}"
+
+
+def _constant(constant: object) -> str:
+    if isinstance(constant, frozenset):  # its order changes from process to process
+        return f"frozenset {sorted(map(repr, constant))}"
+    return f"{type(constant).__name__} {constant!r}"
+
+
+@functools.cache
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the names of globals that `code` loads, and all names in it, attributes included."""
+    loaded = {str(i.argval) for i in dis.get_instructions(code) if i.opname in _LOADS_GLOBAL}
+    every = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner, names = _names(constant)
+            loaded |= inner
+            every |= names
+    return loaded, every
+
+
+def _cell(cell: Any) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
+
+
+def _is_own(thing: FunctionType | type) -> bool:
+    """Return whether the code of `thing` is looked into: oclok's, and what is not installed."""
+    if isinstance(thing, FunctionType) and not thing.__code__.co_filename.startswith("<"):
+        if (thing.__module__ or "").split(".")[0] == "oclok":
+            return True
+        return not str(Path(thing.__code__.co_filename).resolve()).startswith(_INSTALLED)
+    if thing.__module__ == "builtins":  # int, and also what a bare exec defines
+        return not isinstance(thing, type) or bool(thing.__flags__ & _HEAP_TYPE)
+    return _is_own_module(thing.__module__)
+
+
+@functools.cache
+def _is_own_module(name: str | None) -> bool:
+    if name is None or name.split(".")[0] in ("oclok", "__main__"):
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:
+        return name not in sys.modules and name not in sys.stdlib_module_names
+    return not str(Path(file).resolve()).startswith(_INSTALLED)
+
+
+def _version(module: str) -> str:
+    return str(getattr(sys.modules.get(module.split(".")[0]), "__version__", ""))
+
+
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
