@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export MPLBACKEND := Agg
 
-.PHONY: demo test lint types check bench clean
+.PHONY: docs demo test lint types check bench clean
 
 demo: .venv/ready
 	$(BIN)/oclok run crowdsourcing --output demo
@@ -20,6 +20,9 @@ types: .venv/ready
 check: .venv/ready
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal --hypothesis-profile ci
 
+docs: .venv/ready
+	$(BIN)/mkdocs build
+
 bench: .venv-bench/ready
 	.venv-bench/bin/python -m benchmarks
 
@@ -35,4 +38,4 @@ bench: .venv-bench/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench demo results build
+	rm -rf site .venv .venv-bench demo results build

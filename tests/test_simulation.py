@@ -19,6 +19,7 @@ COLUMNS = {
     *("round", "reward", "expected_reward", "best_expected_reward", "regret", "alpha_regret"),
     *("seconds", "arms", "chosen"),
     *("certificate_widths", "certificate_information", "information_gain"),
+    *("regret_median", "regret_lower", "regret_upper"),
     *("largest_eigenvalue", "delta", "in_band", *(f"coverage_{p}" for p in range(10, 100, 10))),
 }
 

@@ -128,6 +128,7 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
         "arms": len(means),
         "chosen": len(decision),
         **_certificate(policy, oracle.lipschitz),
+        **_believed(policy),
         "in_band": in_band,
         **_coverage(policy),
         **current.columns(decision.super_arm),
@@ -169,6 +170,13 @@ def _certificate(policy: Policy, lipschitz: float | None) -> dict[str, float]:
     certificate = policy.certificate()
     values = (getattr(certificate, name) for name in names)
     return dict(zip(columns, values, strict=True)) | {"delta": delta}
+
+
+def _believed(policy: Policy) -> dict[str, float]:
+    """Return the regret so far as the policy's posterior sees it: median and 95% interval."""
+    names = ("median", "lower", "upper")
+    told = policy.regret() if isinstance(policy, GPPolicy) else None
+    return {f"regret_{name}": math.nan if told is None else getattr(told, name) for name in names}
 
 
 def _coverage(policy: Policy) -> dict[str, float]:

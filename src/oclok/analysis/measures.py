@@ -29,6 +29,9 @@ BOUNDS = {
     "certificate_information": "Bound from information gain",
 }
 
+#: The column with the regret up to a round as the posterior sees it, and its name in legends.
+BELIEVED = {"regret_median": "Regret believed, median"}
+
 #: A running median over this many rounds steadies the clock.
 SMOOTHING = 9
 

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from oclok.analysis import measures
-from oclok.analysis.measures import BOUNDS
+from oclok.analysis.measures import BELIEVED, BOUNDS
 from oclok.analysis.tables import complete
 from oclok.figures.panels import (
     Options,
@@ -85,14 +85,18 @@ def regret_and_bounds(table: pd.DataFrame, **options: Unpack[Options]) -> list[A
     Args:
         table: with the columns `certificate_widths`, the sum of 2B√β_t σ over the chosen base
             arms of all rounds up to this one (Lemma 2), and `certificate_information`, what
-            Theorem 1 makes of it with the information gain of the outcomes so far.
+            Theorem 1 makes of it with the information gain of the outcomes so far; and perhaps
+            `regret_median`, what the posterior believes the regret to be.
         **options: see `Options`.
     """
     known = measures.where_known(complete(table), *BOUNDS)
     runs = measures.longest_runs(known)
     values = {"α-regret": measures.cumulative_alpha_regret(known)}
-    values |= {label: runs.assign(value=runs[column]) for column, label in BOUNDS.items()}
-    looks = dict(zip(values, _BOUND_STYLES, strict=True))
+    columns = BOUNDS
+    if BELIEVED.keys() <= set(runs.columns) and runs[list(BELIEVED)].notna().all(axis=None):
+        columns = BOUNDS | BELIEVED
+    values |= {label: runs.assign(value=runs[column]) for column, label in columns.items()}
+    looks = dict(zip(values, _BOUND_STYLES, strict=False))
 
     shown = options.get("order", measures.policies(known))
     pairs = [
@@ -169,4 +173,5 @@ _BOUND_STYLES = (
     Style(BLACK, "o", width=1.4),
     Style(BLUE, "s", (5, 1.5), 1.4),
     Style(VERMILLION, "^", (1, 1), 1.6),
+    Style(GREY, "d", (3, 1, 1, 1), 1.4),
 )
