@@ -27,12 +27,14 @@ class Claim:
         where: the figure or statement of the paper.
         text: the sentence, in short.
         check: the rule.
-        note: why it fails, where it does and the reason is known.
+        quirks: names of the `oclok.experiments.published.QUIRKS` that explain it where it fails.
+        note: why it fails, where it does; or, where no reason was found, what was tried.
     """
 
     where: str
     text: str
     check: Check
+    quirks: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -47,16 +49,35 @@ class Setting:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what was measured, and whether it `holds`; None where it was not measured."""
+    """A claim, what was measured, and what follows.
+
+    Attributes:
+        claim: the sentence.
+        measured: the numbers, or why there are none.
+        holds: whether it does; None where it cannot be told from this many repeats, or
+        is_measured: is False.
+    """
 
     claim: Claim
     measured: str
     holds: bool | None
+    is_measured: bool = True
 
     @property
     def word(self) -> str:
         """The verdict in words."""
-        return {True: "holds", False: "does not hold", None: "not measured"}[self.holds]
+        if not self.is_measured:
+            return "not measured"
+        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
+
+    @property
+    def explanation(self) -> str:
+        """Why a claim does not hold, as far as it is known; empty where there is nothing to say."""
+        if self.holds is not False:
+            return ""
+        switches = f"Explained by the scripts' {' and '.join(self.claim.quirks)}."
+        parts = [switches if self.claim.quirks else "", self.claim.note]
+        return " ".join(part for part in parts if part)
 
 
 def check_claims(rounds: pd.DataFrame) -> list[Verdict]:
@@ -74,7 +95,7 @@ def _check(claim: Claim, scores: Scores) -> Verdict:
     try:
         finding = claim.check.measure(scores)
     except NotMeasured as reason:
-        return Verdict(claim, str(reason), None)
+        return Verdict(claim, str(reason), None, is_measured=False)
     return Verdict(claim, finding.measured, finding.holds)
 
 
@@ -120,19 +141,19 @@ _CROWDSOURCING = (
         "Figure 4",
         "The running time of O'CLOK-UCB does not scale well with the number of rounds",
         times.grows([OCLOK], above=1.0),
-        _FAST,
+        note=_FAST,
     ),
     Claim(
         "Figure 4",
         "O'CLOK-UCB takes more than 20 minutes for the final task",
         times.takes_more_than(20, OCLOK),
-        _SAME,
+        note=_SAME,
     ),
     Claim(
         "Figure 4",
         "The sparse algorithms are four to five times faster than O'CLOK-UCB",
         times.faster([S10, S20, S50, S100], than=[OCLOK], least=3.5, most=5.5),
-        _SAME,
+        note=_SAME,
     ),
     Claim(
         "Figure 4",
@@ -158,7 +179,7 @@ _CROWDSOURCING = (
         "Figure 4",
         "ACC-UCB and CC-MAB are highly efficient compared to the GP-based methods",
         times.faster([ACC, CC], than=[OCLOK, S10, S20, S50, S100], least=10),
-        _SAME,
+        note=_SAME,
     ),
 )
 
@@ -191,7 +212,7 @@ _CODEPENDENCY = (
         "Figure 6",
         "With 50 and 100 inducing points it is practically identical to O'CLOK-UCB at l = 1",
         rewards.alike(IDENTICAL, [S50, S100], to=OCLOK, at=1.0),
-        "The paper also puts O'CLOK-UCB about 5% above SO'CLOK-UCB 100 at l = 1, which is not "
+        note="The paper also puts O'CLOK-UCB about 5% above SO'CLOK-UCB 100 at l = 1, which is not "
         "practically identical by this rule: of these two claims, one has to fail.",
     ),
     Claim(
@@ -262,12 +283,12 @@ THEORY = (
         "Lemma 1",
         "Every base arm's mean is inside its band in all rounds, with probability 0.95",
         theory.bands_hold(),
-        _PRIOR,
+        note=_PRIOR,
     ),
     Claim(
         "Theorem 1",
         "The α-regret stays below its bounds, with probability 0.95",
         theory.regret_stays_below_bounds(),
-        _PRIOR,
+        note=_PRIOR,
     ),
 )
