@@ -92,3 +92,11 @@ def test_a_problem_with_first_profiles_can_be_played_again():
     problem = PublishedMovies(3, seed=5, first_profiles=True)
     for first, second in zip(problem, problem, strict=True):
         assert np.array_equal(first.contexts, second.contexts)
+
+
+def test_most_genres_scale_contexts_by_the_data_instead_of_by_10(ours):
+    most = np.max(np.count_nonzero(synthetic.ratings().genres, axis=1))
+    assert most == 7
+    for mine, theirs in zip(ours, played(most_genres=True), strict=True):
+        np.testing.assert_allclose(theirs.contexts, mine.contexts * 10 / 7)
+        np.testing.assert_allclose(theirs.means, mean_outcome(theirs.contexts[:, 0]))

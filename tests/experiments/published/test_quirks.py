@@ -63,7 +63,13 @@ def test_a_quirk_alone_is_named_in_the_title_and_changes_rounds_or_policies(name
         and mine.posterior.noise_std == other.posterior.noise_std
     )
     assert not (same_rounds and same_oracle and same_policy)
-    in_rounds = quirk in ("one-draw", "shared-numbers", "zero-arms", "first-profiles")
+    in_rounds = quirk in (
+        "one-draw",
+        "shared-numbers",
+        "zero-arms",
+        "first-profiles",
+        "most-genres",
+    )
     assert same_policy == in_rounds
 
 

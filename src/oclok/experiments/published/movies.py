@@ -26,6 +26,7 @@ class PublishedMovies(Movies):
         shared_numbers: movies and users are numbered in one graph.
         zero_arms: half of the edges give way to copies of the edge (0, 0).
         first_profiles: a user's profile is that of the first round in which the user appears.
+        most_genres: contexts are divided by the largest number of genres of any movie, not 10.
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class PublishedMovies(Movies):
         shared_numbers: bool = False,
         zero_arms: bool = False,
         first_profiles: bool = False,
+        most_genres: bool = False,
     ) -> None:
         super().__init__(rounds, seed, data=data, oracle="exact")
         self.shared_numbers = shared_numbers
         self.zero_arms = zero_arms
         self.first_profiles = first_profiles
+        self.most_genres = most_genres
 
     def __iter__(self) -> Iterator[Round]:
         profiles = self._profiles
@@ -63,6 +66,8 @@ class PublishedMovies(Movies):
         unwritten = (0, rated.size - kept.size)
         left, right = np.pad(left, unwritten), np.pad(right, unwritten)
         contexts = np.pad(self._contexts(movies, profiles[users]), unwritten)
+        if self.most_genres:
+            contexts *= 10 / self._ratings.genres.sum(axis=1).max()
         oracle = (
             SharedNumbers(left, right, self._k, solving)
             if self.shared_numbers

@@ -91,6 +91,12 @@ QUIRKS = (
         ("movies",),
     ),
     Quirk(
+        "most-genres",
+        "Contexts are divided by the largest number of genres of any movie in the data, 7 for "
+        "generated ratings; the paper divides by 10, as MovieLens has it.",
+        ("movies",),
+    ),
+    Quirk(
         "half-width",
         "The index is μ + ½√β σ; neither the paper nor its scripts halve √β.",
         is_in_scripts=False,
@@ -138,6 +144,7 @@ def _variant(make: ProblemFactory, on: Set[str]) -> ProblemFactory:
             shared_numbers="shared-numbers" in on,
             zero_arms="zero-arms" in on,
             first_profiles="first-profiles" in on,
+            most_genres="most-genres" in on,
         )
     return partial(_first_draw, make) if "one-draw" in on else make
 
