@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from oclok.problems import Movies
 from oclok.problems.movies import mean_outcome
 
 ROUNDS = 4
+SMALL = Path(__file__).resolve().parents[4] / "shared/data/ml-latest-small"
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +102,17 @@ def test_most_genres_scale_contexts_by_the_data_instead_of_by_10(ours):
     for mine, theirs in zip(ours, played(most_genres=True), strict=True):
         np.testing.assert_allclose(theirs.contexts, mine.contexts * 10 / 7)
         np.testing.assert_allclose(theirs.means, mean_outcome(theirs.contexts[:, 0]))
+
+
+@pytest.mark.skipif(not SMALL.exists(), reason="MovieLens is not here")
+@pytest.mark.filterwarnings("ignore:.*fewer users")
+def test_all_quirks_work_on_movielens_where_10_genres_are_the_most():
+    quirks = {"zero_arms": True, "shared_numbers": True, "first_profiles": True}
+    mine, theirs = (
+        list(PublishedMovies(3, seed=5, data=SMALL, most_genres=on, **quirks))
+        for on in (False, True)
+    )
+    for without, with_ in zip(mine, theirs, strict=True):
+        assert np.array_equal(without.contexts, with_.contexts)
+        super_arm = with_.oracle(with_.means)
+        assert with_.oracle.is_feasible(super_arm)

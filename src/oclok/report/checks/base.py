@@ -29,6 +29,7 @@ from oclok.typing import FloatArray
 
 CLOSE, IDENTICAL, SUBSTANTIAL = 0.05, 0.02, 0.10
 LEVEL = 0.95
+MOST_SHOWN = 4
 
 #: Rounding errors of means and limits.
 _ROUNDING = 1e-9
@@ -109,8 +110,15 @@ class Unknown:
 
 
 def every(parts: Sequence[Quantity | Unknown], *context: object) -> Finding:
-    """Return the finding that holds if all `parts` do; all are shown, after their `context`."""
-    measured = "; ".join(map(str, (*context, *parts)))
+    """Return the finding that holds if all `parts` do.
+
+    It shows `context` and the parts; of many, the lowest and the highest.
+    """
+    shown = list(parts)
+    known = sorted((p for p in parts if isinstance(p, Quantity)), key=lambda part: part.mean)
+    if len(known) > MOST_SHOWN:
+        shown = [known[0], known[-1]]
+    measured = "; ".join(map(str, (*context, *shown)))
     return Finding(measured, conjunction(part.holds for part in parts))
 
 
