@@ -150,13 +150,15 @@ def lowest(policy: str, among: Sequence[str], at: Sequence[float]) -> Check:
     return Check(f"lowest at l = {', '.join(f'{scale:g}' for scale in at)}", measure)
 
 
-def only_this_rises(policy: str, others: Sequence[str], step: tuple[float, float]) -> Check:
+def only_this_rises(
+    policy: str, others: Sequence[str], step: tuple[float, float], by_regret: bool = False
+) -> Check:
     """Check that `policy` is better at the second of two lengthscales, and no other is."""
     before, after = step
 
     def measure(scores: Scores) -> Finding:
-        rise = _difference(scores, (policy, after), (policy, before))
-        falls = [_difference(scores, (p, before), (p, after)) for p in others]
+        rise = _difference(scores, (policy, after), (policy, before), by_regret)
+        falls = [_difference(scores, (p, before), (p, after), by_regret) for p in others]
         return every([rise, *falls])
 
     return Check("it is better, and no other is", measure)
@@ -191,16 +193,21 @@ def _gain(
 
 
 def _difference(
-    scores: Scores, cell: tuple[str, float | None], other: tuple[str, float | None]
+    scores: Scores,
+    cell: tuple[str, float | None],
+    other: tuple[str, float | None],
+    by_regret: bool = False,
 ) -> Quantity:
     """Return by how much a policy is better in one cell than (another) in another."""
     name = f"{_name(*cell)} against {_name(*other)}"
     try:
-        gain = scores.ratio(*cell) - scores.ratio(*other)
-        return Quantity(name, gain, least=0.0, form="+.4f")
+        if not by_regret:
+            gain = scores.ratio(*cell) - scores.ratio(*other)
+            return Quantity(name, gain, least=0.0, form="+.4f")
     except NoRatio:
-        gain = scores.regret(*other) - scores.regret(*cell)
-        return Quantity(f"{name}, less regret by", gain, least=0.0, form=".1f")
+        pass
+    gain = scores.regret(*other) - scores.regret(*cell)
+    return Quantity(f"{name}, less regret by", gain, least=0.0, form=".1f")
 
 
 def _name(policy: str, at: float | None) -> str:
