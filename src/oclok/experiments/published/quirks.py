@@ -163,9 +163,9 @@ def _policy(spec: PolicySpec, on: Set[str]) -> PolicyFactory:
     """Return the factory of a policy; only O'CLOK-UCB and SO'CLOK-UCB have quirks."""
     if OCLOK not in spec.label:
         return spec.make
-    width = 0.5 if "half-width" in on else 1.0
+    share = 0.5 if "half-width" in on else 1.0
     max_arms = MAX_ARMS if "max-arms" in on else None
-    changes: dict[str, Any] = {"policy": partial(WithBeta, max_arms=max_arms, width=width)}
+    changes: dict[str, Any] = {"policy": partial(WithBeta, max_arms=max_arms, share=share)}
     if spec.label != OCLOK and {"jitter", "uniform-points"} & on:
         changes["posterior"] = partial(JitteredPosterior, is_uniform="uniform-points" in on)
     if "noise" in on:
@@ -174,18 +174,18 @@ def _policy(spec: PolicySpec, on: Set[str]) -> PolicyFactory:
 
 
 class WithBeta(OClokUCB):
-    """O'CLOK-UCB with an M that may be exceeded, and √β times `width`.
+    """O'CLOK-UCB with an M that may be exceeded, and a narrower band.
 
     Args:
+        *arguments, **others: those of `OClokUCB`.
         max_arms: M; the number of base arms in each round if left out.
-        width: of the confidence band, 1 in Theorem 1.
-        **arguments: those of `OClokUCB`.
+        share: of √β that is used, 1 in Theorem 1.
     """
 
-    def __init__(self, *arguments: Any, max_arms: int | None, width: float, **others: Any) -> None:
+    def __init__(self, *arguments: Any, max_arms: int | None, share: float, **others: Any) -> None:
         super().__init__(*arguments, **others)
-        self.assumed_arms, self.width = max_arms, width
+        self.assumed_arms, self.share = max_arms, share
 
     def beta(self, t: int, arms: int) -> float:
-        """Return β_t with M as assumed, for a band `width` times as wide."""
-        return self.width**2 * super().beta(t, self.assumed_arms or arms)
+        """Return β_t with M as assumed, for the share of the band that is used."""
+        return self.share**2 * super().beta(t, self.assumed_arms or arms)
