@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from oclok.errors import ExperimentError
-from oclok.experiments.base import Experiment, PolicyFactory, PolicySpec, ProblemFactory
+from oclok.experiments.base import Experiment, ProblemFactory
 from oclok.experiments.published.jitter import JitteredPosterior
 from oclok.experiments.published.movies import PublishedMovies
+from oclok.experiments.specs import PolicyFactory, PolicySpec
 from oclok.labels import OCLOK
 from oclok.policies.oclok import OClokUCB
 from oclok.problems import Movies, Problem
@@ -146,11 +147,15 @@ def _variant(make: ProblemFactory, on: Set[str]) -> ProblemFactory:
             first_profiles="first-profiles" in on,
             most_genres="most-genres" in on,
         )
-    return partial(_first_draw, make) if "one-draw" in on else make
+    if "one-draw" not in on:
+        return make
+    # The table has a column for each keyword of a partial: they must not be hidden in another.
+    func, keywords = (make.func, make.keywords) if isinstance(make, partial) else (make, {})
+    return partial(_first_draw, func, **keywords)
 
 
 def _first_draw(
-    make: ProblemFactory, *, rounds: int, seed: np.random.SeedSequence, **options: str | None
+    make: ProblemFactory, *, rounds: int, seed: np.random.SeedSequence, **options: Any
 ) -> Problem:
     """Make the problem of the first repeat, whichever repeat the `seed` is of."""
     _, *rest = seed.spawn_key

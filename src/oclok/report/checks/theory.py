@@ -36,7 +36,9 @@ def regret_stays_below_bounds() -> Check:
         is_below = bounds.ge(regret, axis=0).all(axis=1)
         held = is_below.groupby([runs[name] for name in _RUN]).all()
         tightest = (bounds.min(axis=1) / regret)[regret > 0].min()
-        return _finding(held, _delta(known), f"bounds are at least {tightest:.3g} times a positive regret")
+        return _finding(
+            held, _delta(known), f"bounds are at least {tightest:.3g} times a positive regret"
+        )
 
     return Check("in all rounds of at least 1 - δ of runs", measure)
 
