@@ -23,8 +23,7 @@ from oclok.posterior import Posterior, SparsePosterior
 from oclok.problems import Channels, Codependency, Crowdsourcing, Movies, Problem
 
 #: A Bernoulli outcome has a standard deviation of at most ½, and is ½-sub-Gaussian. The paper does
-#: not say what it used; with ½, SO'CLOK-UCB 4 is 0.7 % below the benchmark on synthetic ratings,
-#: with 0.1 it is 0.1 %, and in the paper 0.5 %.
+#: not say what it used; its scripts have 0.1 (`oclok run movies --quirk noise`).
 BERNOULLI_STD = 0.5
 
 

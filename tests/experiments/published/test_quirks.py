@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,3 +168,11 @@ def test_what_the_scripts_do_not_have_is_an_error():
     with pytest.raises(ExperimentError, match="channels is not in the published scripts"):
         as_published(EXPERIMENTS["channels"])
     assert [concerns(experiment) for experiment in PAPER] == [True, True, True, False]
+
+
+def test_the_page_on_the_paper_has_every_sentence():
+    page = Path(__file__).resolve().parents[3] / "docs/paper.md"
+    text = page.read_text(encoding="utf-8")
+    for quirk in QUIRKS:
+        assert f"`{quirk.name}`" in text
+        assert quirk.sentence in text
