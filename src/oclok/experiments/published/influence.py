@@ -45,9 +45,11 @@ class SharedNumbers(Oracle):
     def __init__(
         self, left: ArrayLike, right: ArrayLike, k: int, seed: int | np.random.SeedSequence = 0
     ) -> None:
-        self._coverage = Coverage(left, right, k, solver="greedy")
-        self.left, self.right, self.k = self._coverage.left, self._coverage.right, self._coverage.k
-        self.size = self._coverage.size
+        self.left = np.asarray(left, dtype=np.intp)
+        self.right = np.asarray(right, dtype=np.intp)
+        self.k = k
+        self.size = self.left.size
+        self._coverage = Coverage(self.left, self.right, k, solver="greedy")
         self._entropy = tuple(np.random.default_rng(seed).integers(2**32, size=4).tolist())
 
     def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
