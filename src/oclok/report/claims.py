@@ -47,8 +47,8 @@ _FAST = (
 )
 _SAME = "For the same reason: O'CLOK-UCB is fast here."
 _NOT_FOUND = (
-    "No quirk of the scripts explains it: jitter, one-draw and max-arms were tried, alone and "
-    "together. half-width and uniform-points, which are in neither the paper nor its scripts, "
+    "No quirk of the scripts explains it: jitter, one-draw and max-arms were tried together. "
+    "half-width and uniform-points, which are in neither the paper nor its scripts, "
     "would give the paper's pattern."
 )
 _NO_RATIO = (
