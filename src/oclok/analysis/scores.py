@@ -1,4 +1,4 @@
-"""What claims are measured by: rewards, times and their growth, by policy and lengthscale."""
+"""What claims are measured by: rewards, regrets and times, by policy, lengthscale and repeat."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ import numpy as np
 import pandas as pd
 
 from oclok.analysis import measures
-from oclok.analysis.summary import summarise
+from oclok.typing import FloatArray
 
 
 class NotMeasured(Exception):  # noqa: N818 (an answer, not a mistake)
     """The results do not have what a claim is about."""
 
 
+class NoRatio(NotMeasured):
+    """The benchmark's own reward is not positive in every repeat, so no ratio to it makes sense."""
+
+
 class Scores:
     """Answers about one experiment's results; raises `NotMeasured` where there is none.
+
+    Every answer is an array with one number per repeat, in the order of repeats.
 
     Args:
         rounds: one row per round, as `oclok.analysis.measures` describes.
@@ -25,49 +31,61 @@ class Scores:
 
     def __init__(self, rounds: pd.DataFrame) -> None:
         self.rounds = rounds
-        self._summary = summarise(rounds)
 
-    def reward(self, policy: str, at: float | None = None) -> float:
+    @property
+    def repeats(self) -> int:
+        """The number of repeats."""
+        return int(self.rounds["repeat"].nunique())
+
+    @property
+    def draws(self) -> int:
+        """The number of repeats whose rounds differ: 1 where all repeats share them."""
+        benchmark = self._sums["best_expected_reward"].round(9)
+        return int(benchmark.groupby(level=[0, 1]).nunique().max())
+
+    def ratio(self, policy: str, at: float | None = None) -> FloatArray:
         """Return the average reward over that of the benchmark, in the end, at a lengthscale."""
-        return float(self._row(policy, at)["reward"])
+        sums = self._of(policy, at)
+        benchmark = sums["best_expected_reward"]
+        if (benchmark <= 0).any():
+            raise NoRatio(
+                f"the benchmark's own reward is negative in {(benchmark <= 0).sum()} of "
+                f"{len(benchmark)} repeats"
+            )
+        return np.asarray(sums["expected_reward"] / benchmark)
 
-    def show(self, policy: str, at: float | None = None) -> str:
-        """Return the reward as text, with its standard deviation where there are repeats."""
-        row = self._row(policy, at)
-        spread = f" ± {row['reward_std']:.3f}" if self.rounds["repeat"].nunique() > 1 else ""
-        return f"{policy}: {row['reward']:.3f}{spread}"
+    def regret(self, policy: str, at: float | None = None) -> FloatArray:
+        """Return the cumulative regret in the end."""
+        return np.asarray(self._of(policy, at)["regret"])
 
-    def show_at(self, policy: str, at: float | None) -> str:
-        """Return the reward as text that also names the lengthscale, if there is one."""
-        text = self.show(policy, at)
-        return text if at is None else text.replace(":", f" at l = {at:g}:")
-
-    def milliseconds(self, policy: str) -> float:
+    def milliseconds(self, policy: str) -> FloatArray:
         """Return the median time of a round."""
-        return float(self._times(policy).median())
+        return np.asarray(self._times(policy).groupby(level="repeat").median())
 
-    def final_milliseconds(self, policy: str) -> float:
+    def final_milliseconds(self, policy: str) -> FloatArray:
         """Return the median time of a round among the last tenth of rounds."""
         times = self._times(policy)
         rounds = times.index.get_level_values("round")
-        return float(times[rounds > 0.9 * rounds.max()].median())
+        return np.asarray(times[rounds > 0.9 * rounds.max()].groupby(level="repeat").median())
 
-    def growth(self, policy: str) -> float:
+    def growth(self, policy: str) -> FloatArray:
         """Return the p of the power tᵖ that fits the time of round t best.
 
-        Least squares on a log-log scale, of medians over repeats. The first quarter of rounds is
-        left out, where fixed costs dominate.
+        Least squares on a log-log scale. The first quarter of rounds is left out, where fixed
+        costs dominate.
         """
-        medians = self._times(policy).groupby(level="round").median()
-        late = medians[medians.index > 0.25 * medians.index.max()]
+        times = self._times(policy)
+        rounds = times.index.get_level_values("round")
+        late = times[rounds > 0.25 * rounds.max()].unstack("repeat").dropna()
         if len(late) < 2:
             raise NotMeasured("too few rounds")
-        return float(np.polyfit(np.log(late.index), np.log(late), 1)[0])
+        slope, _ = np.polyfit(np.log(late.index), np.log(late), 1)
+        return np.asarray(slope)
 
     def _times(self, policy: str) -> pd.Series:
         if not measures.knows(self.rounds, "seconds"):
             raise NotMeasured("no column seconds")
-        self._row(policy, None)
+        self._of(policy, None)
         table = self._milliseconds
         chosen = table[(table["variant"] == "") & (table["policy"] == policy)]
         return chosen.set_index(["repeat", "round"])["value"].dropna()
@@ -76,10 +94,17 @@ class Scores:
     def _milliseconds(self) -> pd.DataFrame:
         return measures.milliseconds(self.rounds)
 
-    def _row(self, policy: str, at: float | None) -> pd.Series:
-        for place, (variant, label) in enumerate(self._summary.index):
-            if label == policy and _lengthscale(variant) == at:
-                return self._summary.iloc[place]
+    @cached_property
+    def _sums(self) -> pd.DataFrame:
+        """Sums over the longest runs, by variant, policy and repeat."""
+        columns = ["expected_reward", "best_expected_reward", "regret"]
+        runs = measures.longest_runs(self.rounds)
+        return runs.groupby(["variant", "policy", "repeat"])[columns].sum()
+
+    def _of(self, policy: str, at: float | None) -> pd.DataFrame:
+        for (variant, label), sums in self._sums.groupby(level=[0, 1]):
+            if label == policy and _lengthscale(str(variant)) == at:
+                return sums
         raise NotMeasured(f"no {policy}" + ("" if at is None else f" at l = {at:g}"))
 
 

@@ -15,7 +15,14 @@ from oclok.cli.progress import progress_on
 from oclok.cli.report import write_report
 from oclok.cli.tables import experiments_table, paired_table, policies_table, summary_table
 from oclok.errors import ExperimentError
-from oclok.experiments import EXPERIMENTS, PAPER, Experiment, Settings, find_experiment
+from oclok.experiments import (
+    EXPERIMENTS,
+    PAPER,
+    Experiment,
+    Settings,
+    find_experiment,
+    published,
+)
 from oclok.experiments import run as run_experiment
 
 RESULTS = Path("results")
@@ -39,6 +46,9 @@ Oracle = Annotated[
     str | None,
     typer.Option(help="Solver of movies: exact (the default), greedy, or tim+, the paper's."),
 ]
+AsPublished = Annotated[
+    bool, typer.Option("--as-published", help="With the quirks of the paper's own scripts.")
+]
 
 
 def run(
@@ -58,6 +68,11 @@ def run(
         typer.Option(help="Only these, such as oclok-ucb,acc-ucb; may be repeated."),
     ] = None,
     oracle: Oracle = None,
+    as_published: AsPublished = False,
+    quirk: Annotated[
+        list[str] | None,
+        typer.Option(help="With this quirk of the scripts, such as jitter; may be repeated."),
+    ] = None,
     k: Annotated[int | None, typer.Option(help="For table: arms to pick in a round.")] = None,
     round_column: Annotated[
         str, typer.Option(help="For table: column that says which round a row belongs to.")
@@ -88,6 +103,8 @@ def run(
 
     * `oclok run movies --oracle tim+` solves rounds as the paper did,
 
+    * `oclok run movies --as-published` does it all as the paper's scripts do,
+
     * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies,
 
     * `oclok run my_experiment.py` runs what a file of your own declares,
@@ -105,6 +122,10 @@ def run(
         raise ExperimentError(f"{experiment} takes no --k; leave it out")
     else:
         chosen = find_experiment(experiment, EXPERIMENTS)
+    home = _usual_folder(quick)
+    if as_published or quirk:
+        chosen = published.as_published(chosen, quirk or ())
+        home /= "+".join(quirk) if quirk else published.FOLDER
     settings = chosen.settings(
         rounds=rounds,
         repeats=repeats,
@@ -116,7 +137,7 @@ def run(
     )
     if reference is not None:
         (reference,) = chosen.settings(policies=[reference]).policies
-    folder = output or _usual_folder(quick) / chosen.name
+    folder = output or home / chosen.name
     with _interruptible(folder):
         _run_and_report(chosen, settings, folder, fresh, jobs, cluster, reference)
 
@@ -126,6 +147,7 @@ def paper(
     repeats: Repeats = None,
     seed: Seed = 0,
     oracle: Oracle = None,
+    as_published: AsPublished = False,
     quick: Quick = False,
     output: Output = None,
     fresh: Fresh = False,
@@ -135,11 +157,19 @@ def paper(
     """Run all experiments of the paper, each in a folder of its own, with an index page.
 
     It takes minutes at the paper's settings; `oclok paper --quick` takes a look. For real data,
-    use `oclok run` with `--data` and the same folder.
+    use `oclok run` with `--data` and the same folder. With `--as-published`, the simulations
+    also run with the quirks of the paper's scripts, and the index page compares the two.
     """
     folder = output or _usual_folder(quick)
+    planned = [(folder / experiment.name, experiment) for experiment in PAPER]
+    if as_published:
+        planned += [
+            (folder / published.FOLDER / experiment.name, published.as_published(experiment))
+            for experiment in PAPER
+            if published.concerns(experiment)
+        ]
     with _interruptible(folder):
-        for experiment in PAPER:
+        for place, experiment in planned:
             settings = experiment.settings(
                 rounds=rounds,
                 repeats=repeats,
@@ -147,7 +177,7 @@ def paper(
                 quick=quick,
                 oracle=oracle if "oracle" in experiment.options else None,
             )
-            _run_and_report(experiment, settings, folder / experiment.name, fresh, jobs, cluster)
+            _run_and_report(experiment, settings, place, fresh, jobs, cluster)
         from oclok.report import write_index
 
         print(f"All reports: {write_index(folder, [experiment.name for experiment in PAPER])}")

@@ -72,49 +72,53 @@ class Movies(Problem):
         self.data_name = ratings.name
         self._solver, self._k = oracle, k
         self._movies, self._users = Count(mean_movies, least=k + 1), Count(mean_users, least=1)
-        self._raters, self._starts = ratings.users, ratings.starts()
-        self._genres, self._profiles = ratings.genres, ratings.profiles()
+        self._ratings, self._starts = ratings, ratings.starts()
+        self._profiles = ratings.profiles()
         if len(self._profiles) < mean_users:
             self._note_shortage(len(self._profiles))
 
     def _round(self, seed: np.random.SeedSequence) -> Round:
         edges, solving = seed.spawn(2)
-        rng = np.random.default_rng(edges)
-        count = min(self._movies.draw(rng), len(self._genres))
-        movies = rng.choice(len(self._genres), count, replace=False)
-        left, raters = self._edges(movies)
-        users = self._pick(np.unique(raters), rng)
-        right = np.minimum(np.searchsorted(users, raters), users.size - 1)
-        picked = users[right] == raters
-        left, right = left[picked], right[picked]
-        contexts = self._contexts(movies[left], users[right])
-        exact = Coverage(left, right, self._k, solver="exact")
+        rated = self._draw(np.random.default_rng(edges))
+        movies, users = self._ends(rated)
+        contexts = self._contexts(movies, self._profiles[users])
+        exact = Coverage(movies, users, self._k, solver="exact")
         return Round(
             contexts[:, None],
             mean_outcome(contexts),
-            self._oracle(exact, left, right, solving),
+            self._oracle(exact, movies, users, solving),
             bernoulli,
             exact,
         )
 
-    def _edges(self, movies: IntArray) -> tuple[IntArray, IntArray]:
-        """Return all edges of `movies`: a position in `movies` and a user each."""
+    def _draw(self, rng: np.random.Generator) -> IntArray:
+        """Return the edges of a round as positions of ratings, movie by movie as drawn."""
+        count = min(self._movies.draw(rng), len(self._ratings.genres))
+        movies = rng.choice(len(self._ratings.genres), count, replace=False)
         starts, counts = self._starts[movies], self._starts[movies + 1] - self._starts[movies]
-        left = np.repeat(np.arange(movies.size), counts)
-        within = np.arange(left.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        return left, self._raters[starts[left] + within].astype(np.intp)
+        first = np.repeat(starts - np.cumsum(counts) + counts, counts)
+        rated = first + np.arange(first.size)
+        raters = self._ratings.users[rated]
+        is_picked = np.zeros(len(self._profiles), dtype=bool)
+        is_picked[self._pick(np.unique(raters), rng)] = True
+        return rated[is_picked[raters]]
+
+    def _ends(self, rated: IntArray) -> tuple[IntArray, IntArray]:
+        """Return movies and users of edges."""
+        movies, users = self._ratings.movies[rated], self._ratings.users[rated]
+        return movies.astype(np.intp), users.astype(np.intp)
 
     def _pick(self, raters: IntArray, rng: np.random.Generator) -> IntArray:
-        """Return the users of a round, ascending, drawn from `raters`."""
+        """Return the users of a round, drawn from `raters`."""
         wanted = self._users.draw(rng)
         if wanted > raters.size:
             self._note_shortage(raters.size)
             return raters
-        return np.sort(rng.choice(raters, wanted, replace=False))
+        return rng.choice(raters, wanted, replace=False)
 
-    def _contexts(self, movies: IntArray, users: IntArray) -> FloatArray:
-        """Return x, shape (M,), of edges between `movies` and `users`."""
-        products: FloatArray = np.sum(self._profiles[users] * self._genres[movies], axis=1)
+    def _contexts(self, movies: IntArray, profiles: FloatArray) -> FloatArray:
+        """Return x, shape (M,), of edges to `movies` (M,) of users with these `profiles`."""
+        products: FloatArray = np.sum(profiles * self._ratings.genres[movies], axis=1)
         return products / 10
 
     def _oracle(

@@ -19,6 +19,7 @@ with needs("experiments"):
     from oclok.analysis import Results, compare, load, show_time, summarise
     from oclok.analysis.measures import policies
     from oclok.analysis.paired import choose_reference
+    from oclok.analysis.scores import Scores
     from oclok.report.captions import FIGURES, paired_figure
     from oclok.report.claims import PAPER, check_claims
 
@@ -65,11 +66,15 @@ def write_index(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
     """Write the index.html that links the reports of several experiments and return its path.
 
     Args:
-        folder: has a results folder, with its report, for each of the `names`.
+        folder: has a results folder, with its report, for each of the `names`; and perhaps
+            others with the quirks of the paper's scripts, in its folder `as-published`.
         names: of the experiments, in order.
     """
     folder = Path(folder)
-    experiments = [{"name": name, **_facts(load(folder / name))} for name in names]
+    experiments = [
+        {"name": name, **_facts(load(folder / name)), **_published(folder / "as-published" / name)}
+        for name in names
+    ]
     return _write(folder / "index.html", _render("index.html", experiments=experiments))
 
 
@@ -80,8 +85,16 @@ def _facts(results: Results) -> dict[str, Any]:
         "results": results,
         "verdicts": verdicts,
         "counts": Counter(verdict.word for verdict in verdicts),
+        "draws": Scores(results.rounds).draws,
         "paper": PAPER.get(results.experiment),
     }
+
+
+def _published(folder: Path) -> dict[str, Any]:
+    """Return what the index says of an experiment with the quirks of the paper's scripts."""
+    results = load(folder) if folder.exists() else None
+    verdicts = check_claims(results.rounds) if results else None
+    return {"published": results, "published_verdicts": verdicts}
 
 
 def _compared(results: Results, reference: str) -> pd.DataFrame:

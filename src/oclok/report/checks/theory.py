@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pandas as pd
+from scipy.special import betaincinv
 
 from oclok.analysis import measures
 from oclok.analysis.measures import BOUNDS
 from oclok.analysis.scores import NotMeasured, Scores
-from oclok.report.checks.base import Check, Finding
+from oclok.report.checks.base import LEVEL, Check, Finding
 
 _RUN = ["variant", "policy", "repeat"]
 
@@ -19,8 +20,7 @@ def bands_hold() -> Check:
         known = _known(scores, "in_band", "certificate_widths")
         held = measures.at_the_end(measures.held_so_far(known))["value"]
         rounds = measures.longest_runs(known)["in_band"]
-        text = f"{_share(held)}; in {rounds.mean():.2%} of all rounds"
-        return Finding(text, bool(held.mean() >= 1 - _delta(known)))
+        return _finding(held, _delta(known), f"in {rounds.mean():.2%} of all rounds")
 
     return Check("in at least 1 - δ of runs", measure)
 
@@ -36,8 +36,9 @@ def regret_stays_below_bounds() -> Check:
         is_below = bounds.ge(regret, axis=0).all(axis=1)
         held = is_below.groupby([runs[name] for name in _RUN]).all()
         tightest = (bounds.min(axis=1) / regret)[regret > 0].min()
-        text = f"{_share(held)}; bounds are at least {tightest:.3g} times a positive regret"
-        return Finding(text, bool(held.mean() >= 1 - _delta(known)))
+        return _finding(
+            held, _delta(known), f"bounds are at least {tightest:.3g} times a positive regret"
+        )
 
     return Check("in all rounds of at least 1 - δ of runs", measure)
 
@@ -53,5 +54,11 @@ def _known(scores: Scores, *columns: str) -> pd.DataFrame:
     return measures.where_known(scores.rounds, *columns)
 
 
-def _share(held: pd.Series) -> str:
-    return f"in {int(held.sum())} of {len(held)} runs"
+def _finding(held: pd.Series, delta: float, words: str) -> Finding:
+    """Judge by the exact confidence interval (Clopper and Pearson) of the share of runs."""
+    k, n = int(held.sum()), len(held)
+    tail = (1 - LEVEL) / 2
+    low = betaincinv(k, n - k + 1, tail) if k else 0.0
+    high = betaincinv(k + 1, n - k, 1 - tail) if k < n else 1.0
+    text = f"in {k} of {n} runs ({low:.0%} to {high:.0%}); {words}"
+    return Finding(text, True if low >= 1 - delta else False if high < 1 - delta else None)

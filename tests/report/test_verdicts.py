@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from oclok.analysis.scores import NotMeasured, Scores
+from oclok.report.checks import Check, Finding
+from oclok.report.verdicts import Claim, judge
+
+
+def claim(holds, **reasons):
+    return Claim("Figure 1", "It is so", Check("so", lambda _: Finding("0.5", holds)), **reasons)
+
+
+@pytest.fixture(scope="module")
+def scores(make_results):
+    return Scores(make_results("movies", repeats=1))
+
+
+@pytest.mark.parametrize(
+    ("holds", "word"), [(True, "holds"), (False, "does not hold"), (None, "cannot be told")]
+)
+def test_a_verdict_has_a_word(scores, holds, word):
+    verdict = judge(claim(holds), scores)
+    assert (verdict.word, verdict.measured) == (word, "0.5")
+
+
+def test_what_is_not_measured_says_why(scores):
+    def measure(_):
+        raise NotMeasured("no CC-MAB")
+
+    verdict = judge(Claim("Figure 1", "It is so", Check("so", measure), note="Why"), scores)
+    assert (verdict.word, verdict.measured) == ("not measured", "no CC-MAB")
+    assert verdict.explanation == ""
+
+
+def test_a_claim_that_does_not_hold_names_its_switch_or_says_that_there_is_none(scores):
+    explained = judge(claim(False, quirks=("jitter", "one-draw"), note="On some draws."), scores)
+    assert explained.explanation == "Explained by the scripts' jitter, one-draw. On some draws."
+    assert judge(claim(False), scores).explanation == "No explanation was found."
+    assert judge(claim(False, note="Tried all."), scores).explanation == "Tried all."
+
+
+def test_a_claim_that_holds_needs_no_explanation_and_an_open_one_may_have_it(scores):
+    assert judge(claim(True, quirks=("jitter",), note="Why"), scores).explanation == ""
+    assert judge(claim(None), scores).explanation == ""
+    assert judge(claim(None, note="Why"), scores).explanation == "Why"
