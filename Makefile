@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export MPLBACKEND := Agg
 
-.PHONY: docs demo test lint types check bench clean
+.PHONY: docs demo test lint types check oldest bench clean
 
 demo: .venv/ready
 	$(BIN)/oclok run crowdsourcing --output demo
@@ -23,6 +23,18 @@ check: .venv/ready
 docs: .venv/ready
 	$(BIN)/mkdocs build
 
+# The core, against the oldest versions that pyproject.toml declares.
+oldest: .venv-oldest/ready
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -q -n 2 --hypothesis-profile ci \
+		tests/posterior tests/oracles tests/policies tests/theory tests/testing \
+		tests/test_decision.py tests/test_fitting.py tests/test_golden.py tests/test_persistence.py tests/test_validation.py
+
+.venv-oldest/ready: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt \
+		-e . pandas pytest pytest-xdist hypothesis mpmath
+	touch $@
+
 bench: .venv-bench/ready
 	.venv-bench/bin/python -m benchmarks
 
@@ -38,4 +50,4 @@ bench: .venv-bench/ready
 	touch $@
 
 clean:
-	rm -rf site .venv .venv-bench demo results build
+	rm -rf site .venv .venv-bench .venv-oldest demo results build

@@ -50,7 +50,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_conforms(name: str) -> None:
-    check_policy(POLICIES[name], arms=20, dimension=2)
+    check_policy(POLICIES[name], arms=20, dimension=2, learns=name != "Random")
 
 
 class Sleepwalker(OClokUCB):
@@ -137,6 +137,27 @@ class Counter(Random):
         self.round += 1
 
 
+class Idle(OClokUCB):
+    """Takes outcomes and does nothing with them."""
+
+    def _learn(self, contexts: Any, outcomes: Any) -> None:
+        pass
+
+
+class Secretary(Random):
+    """Writes all outcomes down, and never looks at them."""
+
+    def _learn(self, contexts: Any, outcomes: Any) -> None:
+        self.notes = [*getattr(self, "notes", []), *outcomes.tolist()]
+
+
+class Contrary(OClokUCB):
+    """Learns the opposite of what it sees."""
+
+    def _learn(self, contexts: Any, outcomes: Any) -> None:
+        super()._learn(contexts, -outcomes)
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -151,6 +172,10 @@ class Counter(Random):
         (Deaf, "with missing outcomes is not pending"),
         (Keeper, "discard did not drop"),
         (Counter, "observe changed the round"),
+        (Idle, "leave no trace in the state"),
+        (Random, "leave no trace in the state"),
+        (Secretary, "the index does not follow the outcomes"),
+        (Contrary, "the index does not follow the outcomes"),
     ],
 )
 def test_the_suite_catches_a_policy_that(broken: type[Policy], message: str) -> None:

@@ -121,6 +121,9 @@ class GPPolicy(Policy):
         """Do now what is due, so that later calls need not."""
         self.posterior.maintain()
 
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}; {self.posterior!r}"
+
     def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
         return as_contexts(contexts, self.posterior.dimension or self._dimension)
 

@@ -156,6 +156,10 @@ class ForgettingPosterior(Posterior):
         else:
             self._inner.update(contexts, y, w)
 
+    def __repr__(self) -> str:
+        how = f"discount={self.rate:g}" if self.window is None else f"window={self.window}"
+        return f"ForgettingPosterior({how}) of {self._inner!r}"
+
     def _rebuild(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn anew what is not forgotten, and y seen at X."""
         known = self.observations

@@ -27,10 +27,17 @@ from oclok.typing import ArrayLike, FloatArray, IntArray
 
 #: Rounds that a loaded policy is compared with the saved one.
 ROUNDS = 50
+#: Outcomes shown per arm, and rounds asked afterwards, when judging whether a policy learns.
+SEEN, ASKED = 10, 10
 
 
 def check_policy(
-    make: Callable[[], Policy], *, arms: int = 20, dimension: int = 2, seed: int = 0
+    make: Callable[[], Policy],
+    *,
+    arms: int = 20,
+    dimension: int = 2,
+    learns: bool = True,
+    seed: int = 0,
 ) -> None:
     """Raise an `AssertionError` that says what is wrong with the policies that `make` returns.
 
@@ -39,6 +46,8 @@ def check_policy(
             `TopK`, and chooses at least two of them.
         arms: number of base arms of a round.
         dimension: D of the contexts to try; they lie in the unit cube.
+        learns: the policy claims to learn: outcomes change its state, and raise or lower the
+            index of the arms they were seen for. False for one that ignores outcomes.
         seed: seed of contexts and outcomes.
 
     Example:
@@ -58,6 +67,9 @@ def check_policy(
     _check_observe(make(), rounds)
     _check_discard(make(), rounds)
     _check_saving(make(), rounds)
+    if learns:
+        _check_learns_from_update(make(), rounds)
+        _check_learns_from_observe(make(), rounds)
 
 
 class _Rounds:
@@ -278,6 +290,49 @@ def _check_saving(policy: Policy, rounds: _Rounds) -> None:
         one.update(late, outcomes)
     check_alike(loaded, policy, "a loaded policy that went on")
     check(type(loads(saved(policy))) is type(policy), "loading gave another class")
+
+
+def _check_learns_from_update(policy: Policy, rounds: _Rounds) -> None:
+    rounds.play(policy, 2)
+    decision = policy.select(rounds.contexts())
+    outcomes = rounds.outcomes(decision)
+    twin = _twin(policy)
+    policy.update(decision, outcomes)
+    twin.update(decision, -outcomes)
+    check(
+        saved(policy) != saved(twin),
+        "outcomes given to update leave no trace in the state: does _learn do anything? "
+        "If the policy is meant to ignore outcomes, pass learns=False",
+    )
+
+
+def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
+    """Show the policy and a twin opposite outcomes: their indices must move apart accordingly.
+
+    Over several rounds, as some of them may be spent on exploration whatever was seen.
+    """
+    contexts = rounds.contexts()
+    outcomes = np.sin(5 * contexts[:, 0])
+    twin = _twin(policy)
+    for one, sign in ((policy, 1.0), (twin, -1.0)):
+        one.observe(np.repeat(contexts, SEEN, axis=0), np.repeat(sign * outcomes, SEEN))
+    moved = 0.0
+    for _ in range(ASKED):
+        moved += float((policy.index(contexts) - twin.index(contexts)) @ outcomes)
+        for one in (policy, twin):
+            one.discard(one.select(contexts))
+    check(
+        moved > 0,
+        f"the index does not follow the outcomes seen: opposite outcomes moved it by {moved:.3g} "
+        "in their direction. If the policy is meant to ignore outcomes, pass learns=False",
+    )
+
+
+def _twin(policy: Policy) -> Policy:
+    """Return an independent policy in the same state, randomness included."""
+    twin = loads(saved(policy))
+    assert isinstance(twin, Policy)
+    return twin
 
 
 class _Everything(SumOracle):
