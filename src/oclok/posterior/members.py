@@ -22,10 +22,10 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
 from oclok.persistence import Persistent
-from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.linalg import add_to_diagonal
+from oclok.posterior.linalg import add_to_diagonal, factor
+from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ CONSTANT = 100.0
 #: Lengthscale (in √D) and variance of what is particular to an arm, and not to its neighbours.
 PARTICULAR = (0.02, 0.3)
 
+#: A member is surprised if so many latest outcomes were off by this factor more, in variance.
+LATEST, SURPRISE = 40, 2.5
+
 
 class ScalePrior(NamedTuple):
     """The inverse-gamma prior of s²: its shape a₀ and rate b₀."""
@@ -54,46 +57,84 @@ class Member(Persistent):
 
     Args:
         kernel: covariance of f / s.
-        noise_ratio: ρ.
+        ratio: ρ.
+        number: which of the members to begin with it is; None for one that was fitted.
         penalty: what is taken off the log evidence, for hyperparameters that were fitted.
-        is_fitted: whether the kernel was fitted to the outcomes.
     """
 
     def __init__(
-        self, kernel: Kernel, noise_ratio: float, penalty: float = 0.0, is_fitted: bool = False
+        self, kernel: Kernel, ratio: float, number: int | None = None, penalty: float = 0.0
     ) -> None:
-        self.posterior: Posterior = DictionaryPosterior(kernel, math.sqrt(noise_ratio))
-        self.noise_ratio = noise_ratio
-        self.penalty = penalty
-        self.is_fitted = is_fitted
-        self.squares = 0.0
-        self.number = -1
+        self.posterior = DictionaryPosterior(kernel, math.sqrt(ratio))
+        self.ratio, self.number, self.penalty = ratio, number, penalty
+        self._count = self._squares = self._log_det = 0.0
+        self._latest: FloatArray = np.empty(0)
 
     def __len__(self) -> int:
         return len(self.posterior)
 
-    def learn(self, X: FloatArray, y: FloatArray) -> None:
-        """Learn centred outcomes `y` (N,) seen at scaled contexts `X` (N, D): all or none."""
-        z, _ = self.posterior.innovations(X, y)
-        self.posterior.update(X, y)
-        self.squares += float(z @ z)
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the kernel was fitted to the outcomes."""
+        return self.number is None
+
+    def empty(self) -> Member:
+        """Return the same member before any data."""
+        return Member(self.posterior.kernel, self.ratio, self.number, self.penalty)
+
+    def learn(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> None:
+        """Learn centred outcomes `y` (N,), of noise variance ρ / weights: all or none."""
+        gain = self.posterior.information_gain
+        if (weights == 1.0).all():
+            z = self.posterior.learn(asked, y)[0]
+        else:
+            z = self._whitened(asked, y, weights)
+            self.posterior.update(asked, y, weights)
+        self._count += len(y)
+        self._squares += float(z @ z)
+        self._log_det += self.posterior.information_gain - gain
+        self._log_det += 0.5 * len(y) * math.log(self.ratio)
+        self._latest = np.concatenate([self._latest, z])[-LATEST:]
+
+    def discount(self, rate: float) -> None:
+        """Let what was learned, and the evidence it gave, count less."""
+        self.posterior.discount(rate)
+        self._count, self._squares = rate * self._count, rate * self._squares
+        self._log_det *= rate
 
     def evidence(self, prior: ScalePrior) -> float:
         """Return log p(y), up to what all members share, less the penalty."""
-        log_det = self.posterior.information_gain + 0.5 * len(self) * math.log(self.noise_ratio)
-        return _evidence(len(self), self.squares, log_det, prior) - self.penalty
+        return _evidence(self._count, self._squares, self._log_det, prior) - self.penalty
 
     def scale(self, prior: ScalePrior) -> tuple[float, float]:
         """Return shape a and rate b of the scale s² given the outcomes."""
-        return prior.shape + 0.5 * len(self), prior.rate + 0.5 * self.squares
+        return prior.shape + 0.5 * self._count, prior.rate + 0.5 * self._squares
+
+    def is_surprised(self, prior: ScalePrior) -> bool:
+        """Return whether the latest outcomes were much farther off than the earlier ones."""
+        shape, rate = self.scale(prior)
+        n = len(self._latest)
+        return n == LATEST and float(self._latest @ self._latest) > SURPRISE * n * rate / shape
+
+    def calm(self) -> None:
+        """Forget the latest outcomes' surprise."""
+        self._latest = np.empty(0)
+
+    def _whitened(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> FloatArray:
+        prediction = self.posterior.predict(asked)
+        S = self.posterior.covariance(prediction)
+        add_to_diagonal(S, self.ratio / weights)
+        C = factor(S, self.ratio / float(weights.max()))
+        z: FloatArray = dtrsm(1.0, C, (y - prediction.mean)[:, None], lower=1)[:, 0]
+        return z
 
 
 def dense_evidence(
-    kernel: Kernel, noise_ratio: float, X: FloatArray, y: FloatArray, prior: ScalePrior
+    kernel: Kernel, noise: FloatArray, X: FloatArray, y: FloatArray, prior: ScalePrior
 ) -> float:
     """Return the evidence of few outcomes `y` (N,) at `X` (N, D) by one dense factorisation."""
     A = np.array(Covariance(kernel).of(X), order="F")
-    add_to_diagonal(A, noise_ratio)
+    add_to_diagonal(A, noise)
     L, failed = dpotrf(A, lower=1, overwrite_a=1)
     if failed:
         return -math.inf
@@ -119,7 +160,7 @@ def default_kernels(dimension: int) -> list[Kernel]:
     return [kernel + CONSTANT for kernel in kernels]
 
 
-def _evidence(n: int, squares: float, log_det: float, prior: ScalePrior) -> float:
+def _evidence(n: float, squares: float, log_det: float, prior: ScalePrior) -> float:
     shape, rate = prior.shape + 0.5 * n, prior.rate + 0.5 * squares
     value = math.lgamma(shape) - math.lgamma(prior.shape) + prior.shape * math.log(prior.rate)
     return value - shape * math.log(rate) - log_det

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from oclok.errors import InputError, NumericalError
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
+from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import std_of
 from oclok.posterior.members import (
     CONSTANT,
@@ -34,10 +35,12 @@ from oclok.posterior.members import (
     default_kernels,
     dense_evidence,
 )
-from oclok.posterior.observations import Rows
+from oclok.posterior.observations import Observations
+from oclok.posterior.prediction import Asked, Prediction
 from oclok.posterior.relevance import RelevanceFit
-from oclok.typing import FloatArray, IntArray
-from oclok.validation import check_kernel
+from oclok.posterior.scaling import ContextScale
+from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.validation import Contexts, as_outcomes, as_positive, check_kernel
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -52,15 +55,12 @@ SURVIVORS = 4
 TRIED_ON, TRIED_PER_UPDATE = 128, 3
 #: Outcomes that a member that comes in late catches up on per update.
 CATCH_UP = 160
-GROWTH = 2.0
 #: Fits begin at this many outcomes, and again at each doubling.
 FIRST_FIT = 20
 #: Gradient steps per update, times outcomes: all 24 at once for 40 outcomes, 8 for 128.
 FIT_WORK = 1024
 #: Log evidence that a fitted hyperparameter costs, in log N: half of what BIC takes.
 FIT_PENALTY = 0.25
-#: Contexts are scaled anew when their range has grown by this share at a doubling.
-RANGE_SHARE = 0.1
 
 
 class MixturePosterior(Posterior):
@@ -92,14 +92,14 @@ class MixturePosterior(Posterior):
             raise InputError("kernels must not be empty; leave them out for the default set")
         for kernel in kernels or ():
             check_kernel(kernel)
-        if not noise_ratios or not all(0 < ratio < math.inf for ratio in noise_ratios):
-            raise InputError(f"noise_ratios must be above 0 and finite; got {noise_ratios!r}")
+        if not noise_ratios:
+            raise InputError("noise_ratios must not be empty")
         self._kernels = None if kernels is None else list(kernels)
-        self._ratios = [float(ratio) for ratio in noise_ratios]
+        self._ratios = [as_positive(ratio, "noise ratio") for ratio in noise_ratios]
+        self._seed = seed
         self._rng = np.random.default_rng(seed)
-        self._X, self._y = Rows(), Rows()
-        self._seen: FloatArray | None = None  # least and largest context offered, (2, D)
-        self._range: FloatArray | None = None  # the same when contexts were last scaled
+        self.observations = Observations()
+        self._scale = ContextScale(is_fixed=kernels is not None)
         self._offset = 0.0
         self._pool: list[Kernel] = []
         self._members: list[Member] = []
@@ -107,164 +107,198 @@ class MixturePosterior(Posterior):
         self._trials: list[int] = []
         self._fit: RelevanceFit | None = None
         self._next_doubling = FIRST_FIT
-        self._surprise = 1.0
+        self._version: object = object()
+        self._mix: _Mixed | None = None
 
     @property
     def members(self) -> list[tuple[float, Kernel, float]]:
         """Weight, kernel and noise variance of each member, heaviest first.
 
-        Kernel and noise are those of the outcomes: scaled, with the contexts in [0, 1] where
-        the default set is used.
+        Kernel and noise are those of the outcomes; the contexts of the default set are scaled.
         """
-        mixed = self._mixed()
         rows = [
-            (weight, scale * member.posterior.kernel, scale * member.noise_ratio)
-            for member, weight, scale in zip(*mixed, strict=True)
+            (float(weight), float(scale) * member.posterior.kernel, float(scale * member.ratio))
+            for member, weight, scale in zip(*self._mixed(), strict=True)
         ]
         return sorted(rows, key=lambda row: -row[0])
 
     @property
     def kernel(self) -> Kernel:
-        """The heaviest member's kernel, scaled."""
+        """The heaviest member's kernel, in units of the outcomes."""
         return self.members[0][1]
 
     @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise: the root of the mean variance over members."""
-        mixed = self._mixed()
-        ratios = [member.noise_ratio for member in mixed.members]
-        return math.sqrt(float(mixed.weights * mixed.scales @ ratios))
+    def prior(self) -> Covariance:  # type: ignore[override]
+        """The heaviest member's kernel, compiled."""
+        return Covariance(self.kernel)
 
-    def _update(self, X: FloatArray, y: FloatArray) -> None:
-        before = len(self)
-        if before == 0:
-            self._start(X, float(y.mean()))
-        self._learn(self._scaled(X), y - self._offset)
-        self._see(X)
-        self._X.extend(X)
-        self._y.extend(y)
-        self._drop()
-        if len(self) >= self._next_doubling:
-            self._next_doubling = int(GROWTH * len(self))
-            self._double()
-        self._work()
+    @property
+    def noise_std(self) -> float:  # type: ignore[override]
+        """Standard deviation of the noise: the root of the mean variance over members."""
+        members, weights, scales = self._mixed()
+        return math.sqrt(
+            sum(w * s * m.ratio for m, w, s in zip(members, weights, scales, strict=True))
+        )
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as nothing was offered or learned."""
-        return None if self._seen is None else int(self._seen.shape[1])
-
-    def maintain(self) -> None:
-        """Finish the fits and trials that are under way."""
-        while self._work():
-            pass
+        """D, or None as long as nothing tells."""
+        if self._scale.dimension is not None or self._kernels is None:
+            return self._scale.dimension
+        return next((d for k in self._kernels if (d := Covariance(k).dimension)), None)
 
     @property
     def information_gain(self) -> float:
         """I(r; f) of all outcomes so far, in nats: the mean over members."""
-        gains = [member.posterior.information_gain for member in self._members]
-        return float(self._mixed().weights @ gains) if gains else 0.0
+        members, weights, _ = self._mixed()
+        gains = [member.posterior.information_gain for member in members]
+        return float(weights @ np.array(gains))
 
     @property
     def inducing(self) -> FloatArray:
         """Contexts of the heaviest member's basis functions, shape (rank, D)."""
         if not self._members:
             return np.empty((0, 0))
-        heaviest = self._members[int(np.argmax(self._mixed().weights))]
-        return self._unscaled(heaviest.posterior.inducing)
+        return self._scale.undo(self._heaviest().posterior.inducing)
 
-    def with_kernel(self, kernel: Kernel, noise_std: float) -> Posterior:
-        """Return a posterior of that one kernel and noise that has learned the same."""
-        other = DictionaryPosterior(kernel, noise_std)
+    def predict(self, contexts: Asked) -> Prediction:
+        """Return mean and standard deviation of f, without noise, at `contexts` (M, D)."""
+        X = self.checked(contexts)
+        mixed, parts = self._asked(contexts)
+        means = np.array([part.mean for part in parts])
+        variances = np.array([part.std for part in parts]) ** 2
+        mean = mixed.weights @ means
+        variance = mixed.weights @ (mixed.scales[:, None] * variances + (means - mean) ** 2)
+        work = _Parts(mixed, parts)
+        return Prediction(X, self._offset + mean, std_of(variance), state=self._version, work=work)
+
+    def covariance(self, contexts: Asked) -> FloatArray:
+        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
+        mixed, parts = self._asked(contexts)
+        mean = mixed.weights @ np.array([part.mean for part in parts])
+        total = np.zeros((len(mean), len(mean)))
+        for part, member, weight, scale in zip(parts, *mixed, strict=True):
+            apart = part.mean - mean
+            total += weight * scale * member.posterior.covariance(part)
+            total += weight * np.outer(apart, apart)
+        return total
+
+    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
+        """Return one joint sample, shape (M,), of f at `contexts` (M, D).
+
+        Draws a member by its weight, its scale, and f given both: a sample of the posterior of
+        the hierarchical prior, in which kernel, noise and scale are unknown.
+        """
+        mixed, parts = self._asked(contexts)
+        drawn = int(rng.choice(len(parts), p=mixed.weights))
+        shape, rate = mixed.members[drawn].scale(self._scale_prior())
+        part = parts[drawn]
+        sample = mixed.members[drawn].posterior.sample(part, rng) - part.mean
+        result: FloatArray = self._offset + part.mean + math.sqrt(rate / rng.gamma(shape)) * sample
+        return result
+
+    def offer(self, contexts: Asked) -> None:
+        """Tell which contexts (M, D) were available: their range is what scales contexts."""
+        self._scale.see(self.checked(contexts))
         if len(self):
-            other.update(self.contexts, self.outcomes)
+            for member, part in zip(self._members, self._asked(contexts)[1], strict=True):
+                member.posterior.offer(part)
+
+    def update(
+        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
+        X = self.checked(contexts)
+        y, w = self.checked_outcomes(outcomes, weights, len(X))
+        before = dict(self.__dict__)
+        if len(self) == 0:
+            self._start(X, float(y.mean()))
+            contexts = X
+        try:
+            parts = self._asked(contexts)[1]
+            self._members = _learn(self._members, parts, y - self._offset, w)
+        except NumericalError:
+            self.__dict__.update(before)
+            raise
+        self._scale.see(X)
+        self.observations.extend(X, y, w)
+        self._changed()
+        self._drop()
+        if len(self) >= self._next_doubling or self._is_surprised():
+            self._begin()
+        self._work()
+
+    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
+        X = self.checked(contexts)
+        positions = self.observations.find(X, as_outcomes(before, len(X)))
+        self.observations.outcomes[positions] = as_outcomes(after, len(X))
+        self._relearn_members()
+
+    def discount(self, rate: float) -> None:
+        """Multiply the weights of all outcomes so far, and of their evidence, by `rate`."""
+        for member in self._members:
+            member.discount(as_positive(rate, "rate"))
+        self._late, self._fit = [], None
+        self.observations.weights[:] *= rate
+        self._changed()
+
+    def maintain(self) -> None:
+        """Finish the fits and trials that are under way."""
+        while self._work():
+            pass
+
+    def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Posterior:
+        """Return a mixture that has learned nothing; a single posterior if a kernel is given."""
+        if kernel is not None:
+            return DictionaryPosterior(kernel, noise_std or self.noise_std)
+        other = MixturePosterior(self._kernels, self._ratios, self._seed)
+        other._scale = self._scale.offered()
         return other
 
-    def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mixed = self._mixed()
-        x = self._scaled(X)
-        mean, square = np.zeros(len(X)), np.zeros(len(X))
-        for member, weight, scale in zip(*mixed, strict=True):
-            m, std = member.posterior.predict(x)
-            mean += weight * m
-            square += weight * (scale * std**2 + m**2)
-        return mean + self._offset, std_of(square - mean**2)
-
-    def _covariance(self, X: FloatArray) -> FloatArray:
-        x = self._scaled(X)
-        mean, square = np.zeros(len(X)), np.zeros((len(X), len(X)))
-        for member, weight, scale in zip(*self._mixed(), strict=True):
-            m = member.posterior.predict(x)[0]
-            mean += weight * m
-            square += weight * (scale * member.posterior.covariance(x) + np.outer(m, m))
-        return square - np.outer(mean, mean)
-
-    def _sample(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a member by weight, its scale, and f given both: exact for the whole prior."""
-        mixed = self._mixed()
-        drawn = int(rng.choice(len(mixed.members), p=mixed.weights))
-        member = mixed.members[drawn]
-        shape, rate = member.scale(self._scale_prior())
-        scale = rate / rng.gamma(shape)
-        x = self._scaled(X)
-        mean = member.posterior.predict(x)[0]
-        sample = member.posterior.sample(x, rng)
-        return self._offset + mean + math.sqrt(scale) * (sample - mean)
-
-    def _expect(self, X: FloatArray, chosen: IntArray | None, at: FloatArray | None) -> None:
-        self._see(X)
-        if self._range is None:
-            return
-        x = self._scaled(X)
-        for member in self._members:
-            member.posterior.expect(x, chosen)
+    def __repr__(self) -> str:
+        return f"MixturePosterior: {len(self)} outcomes, {len(self._members)} members"
 
     def _mixed(self) -> _Mixed:
-        prior = self._scale_prior()
-        members = self._members or self._made(1)
-        evidence = np.array([member.evidence(prior) for member in members])
-        weights = np.exp(evidence - evidence.max())
-        shapes, rates = np.array([member.scale(prior) for member in members]).T
-        return _Mixed(members, weights / weights.sum(), rates / (shapes - 1))
+        """Return members, weights and scales; before any data those of the prior."""
+        if self._mix is None:
+            members = self._members or self._made(self._scale.dimension or 1)
+            prior = self._scale_prior()
+            evidence = np.array([member.evidence(prior) for member in members])
+            weights = np.exp(evidence - evidence.max())
+            shapes, rates = np.array([member.scale(prior) for member in members]).T
+            self._mix = _Mixed(members, weights / weights.sum(), rates / (shapes - 1))
+        return self._mix
+
+    def _heaviest(self) -> Member:
+        mixed = self._mixed()
+        return mixed.members[int(np.argmax(mixed.weights))]
+
+    def _asked(self, contexts: Asked) -> tuple[_Mixed, list[Prediction]]:
+        """Return the mixture and what each member says of `contexts`."""
+        if isinstance(contexts, Prediction) and contexts.state is self._version:
+            work = contexts.work
+            if isinstance(work, _Parts):
+                return work.mixed, work.parts
+        X = self.checked(contexts)
+        mixed = self._mixed()
+        if not self._members:
+            members = self._made(X.shape[1])
+            mixed = mixed._replace(members=members)
+        x = Contexts(self._scale.apply(X))
+        return mixed, [member.posterior.predict(x) for member in mixed.members]
 
     def _scale_prior(self) -> ScalePrior:
         """Return the prior of the scale, in units of the outcomes' variance."""
-        variance = float(self._y.array.var()) if len(self) else 0.0
+        variance = float(self.observations.outcomes.var()) if len(self) else 0.0
         return ScalePrior(SHAPE, RATE * (variance if variance > 0 else 1.0))
 
-    def _see(self, X: FloatArray) -> None:
-        """Widen the range of contexts offered so far."""
-        ends = np.stack([X.min(axis=0), X.max(axis=0)])
-        if self._seen is not None:
-            ends[0] = np.minimum(ends[0], self._seen[0])
-            ends[1] = np.maximum(ends[1], self._seen[1])
-        self._seen = ends
-
-    def _scaled(self, X: FloatArray) -> FloatArray:
-        if self._kernels is not None:
-            return X
-        low, span = self._low_and_span(X)
-        return (X - low) / span
-
-    def _unscaled(self, x: FloatArray) -> FloatArray:
-        if self._kernels is not None:
-            return x
-        low, span = self._low_and_span(x)
-        return x * span + low
-
-    def _low_and_span(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        ends = self._range
-        if ends is None:
-            ends = np.stack([X.min(axis=0), X.max(axis=0)]) if self._seen is None else self._seen
-        span = ends[1] - ends[0]
-        return ends[0], np.where(span > 0, span, 1.0)
-
     def _start(self, X: FloatArray, offset: float) -> None:
-        """Make all members, for contexts like X."""
-        self._see(X)
-        self._range = self._seen
+        """Make all members, for contexts like those offered and X."""
+        self._scale = self._scale.refreshed(X)
         self._offset = offset
         self._members = self._made(X.shape[1])
+        self._changed()
 
     def _made(self, dimension: int) -> list[Member]:
         self._pool = self._kernels or default_kernels(dimension)
@@ -272,23 +306,7 @@ class MixturePosterior(Posterior):
 
     def _member(self, n: int) -> Member:
         kernel, ratio = divmod(n, len(self._ratios))
-        member = Member(self._pool[kernel], self._ratios[ratio])
-        member.number = n
-        return member
-
-    def _learn(self, x: FloatArray, y: FloatArray) -> None:
-        """Let all members learn; one that cannot, in double precision, is dropped."""
-        learned: list[Member] = []
-        failure: NumericalError | None = None
-        for member in self._members:
-            try:
-                member.learn(x, y)
-                learned.append(member)
-            except NumericalError as reason:
-                failure = reason
-        if failure is not None and not learned:
-            raise failure
-        self._members = learned
+        return Member(self._pool[kernel], self._ratios[ratio], n)
 
     def _drop(self) -> None:
         if len(self) < DROPPED_FROM:
@@ -298,34 +316,44 @@ class MixturePosterior(Posterior):
         most = SURVIVORS if len(self) >= 2 * DROPPED_FROM else len(order)
         kept = [n for n in order[:most] if weights[n] >= DROPPED * weights.max()]
         self._members = [self._members[n] for n in sorted(kept)]
+        self._changed()
 
-    def _double(self) -> None:
-        """Begin what is due when the outcomes have doubled."""
-        assert self._seen is not None
-        assert self._range is not None
+    def _is_surprised(self) -> bool:
+        """Return whether the heaviest member has foreseen the latest outcomes badly."""
+        heaviest = self._heaviest()
+        return heaviest.is_surprised(self._scale_prior()) and not (self._trials or self._late)
+
+    def _begin(self) -> None:
+        """Begin what is due when the outcomes have doubled, or surprise."""
+        for member in self._members:
+            member.calm()
+        self._next_doubling = 2 * len(self)
+        if self._scale.is_outgrown:
+            self._scale = self._scale.refreshed()
+            self._relearn_members()
         if self._kernels is None:
-            span = self._range[1] - self._range[0]
-            grown = (self._seen[1] - self._seen[0] - span) > RANGE_SHARE * span
-            if grown.any():
-                self._range = self._seen
-                self._relearn()
-            x = self._scaled(self._X.array)
-            y = self._y.array - self._offset
-            prior = self._scale_prior()
-            self._fit = RelevanceFit(x, y, prior.shape, prior.rate, self._rng)
+            x, y, _ = self._known()
+            self._fit = RelevanceFit(x, y, *self._scale_prior(), self._rng)
         present = {member.number for member in (*self._members, *self._late)}
-        every = len(self._pool) * len(self._ratios)
-        self._trials = [n for n in range(every) if n not in present]
+        every = range(len(self._pool) * len(self._ratios))
+        self._trials = [n for n in every if n not in present]
 
-    def _relearn(self) -> None:
-        """Learn everything anew in the new scale of contexts."""
+    def _known(
+        self, rows: slice | IntArray = slice(None)
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return scaled contexts, centred outcomes and weights at `rows`."""
+        known = self.observations
+        x = self._scale.apply(known.contexts[rows])
+        return x, known.outcomes[rows] - self._offset, known.weights[rows]
+
+    def _relearn_members(self) -> None:
+        """Learn everything anew: the contexts' scale or some outcomes have changed."""
         self._late = []
-        fresh = [self._member(m.number) for m in self._members if m.number >= 0]
-        members, self._members = self._members, fresh or self._made(self._X.array.shape[1])
-        try:
-            self._learn(self._scaled(self._X.array), self._y.array - self._offset)
-        except NumericalError:
-            self._members = members
+        fresh = [member.empty() for member in self._members]
+        x, y, w = self._known()
+        parts = [Prediction.of(x)] * len(fresh)
+        self._members = _learn(fresh, parts, y, w)
+        self._changed()
 
     def _work(self) -> bool:
         """Do a little of what is due; return whether anything was."""
@@ -345,41 +373,52 @@ class MixturePosterior(Posterior):
         return False
 
     def _catch_up(self, member: Member) -> None:
-        rows = slice(len(member), len(member) + CATCH_UP)
-        X, y = self._X.array[rows], self._y.array[rows]
+        x, y, w = self._known(slice(len(member), len(member) + CATCH_UP))
         try:
-            member.learn(self._scaled(X), y - self._offset)
+            member.learn(Prediction.of(x), y, w)
         except NumericalError:
             self._late.remove(member)
             return
-        if len(member) == len(self):
-            self._late.remove(member)
-            if member.is_fitted:
-                self._members = [other for other in self._members if not other.is_fitted]
-            self._members.append(member)
-            self._drop()
+        if len(member) < len(self):
+            return
+        self._late.remove(member)
+        if member.is_fitted:
+            self._members = [other for other in self._members if not other.is_fitted]
+        self._members.append(member)
+        self._changed()
+        self._drop()
 
     def _fitted(self, fit: RelevanceFit) -> Member:
         from sklearn.gaussian_process.kernels import RBF
 
-        kernel = RBF(fit.lengthscales) + CONSTANT
         penalty = FIT_PENALTY * (len(fit.lengthscales) + 1) * math.log(len(self))
-        return Member(kernel, fit.noise_ratio, penalty, is_fitted=True)
+        return Member(RBF(fit.lengthscales) + CONSTANT, fit.noise_ratio, penalty=penalty)
 
     def _try(self, numbers: list[int]) -> None:
         """Let dropped members that beat the best one on a sample of the outcomes come back."""
         rows = np.arange(len(self))
         if len(self) > TRIED_ON:
             rows = np.sort(self._rng.choice(len(self), TRIED_ON, replace=False))
-        x, y = self._scaled(self._X.array[rows]), self._y.array[rows] - self._offset
+        x, y, w = self._known(rows)
         prior = self._scale_prior()
-        best = self._members[int(np.argmax(self._mixed().weights))]
-        to_beat = dense_evidence(best.posterior.kernel, best.noise_ratio, x, y, prior)
+        best = self._heaviest()
+        to_beat = dense_evidence(best.posterior.kernel, best.ratio / w, x, y, prior) - best.penalty
         for n in numbers:
             kernel, ratio = divmod(n, len(self._ratios))
-            found = dense_evidence(self._pool[kernel], self._ratios[ratio], x, y, prior)
-            if found > to_beat - best.penalty:
+            found = dense_evidence(self._pool[kernel], self._ratios[ratio] / w, x, y, prior)
+            if found > to_beat:
                 self._late.append(self._member(n))
+
+    def _changed(self) -> None:
+        """Make predictions so far stale."""
+        self._version, self._mix = object(), None
+
+    def _state(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_version", "_mix")}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._changed()
 
 
 class _Mixed(NamedTuple):
@@ -388,3 +427,30 @@ class _Mixed(NamedTuple):
     members: list[Member]
     weights: FloatArray
     scales: FloatArray
+
+
+class _Parts(NamedTuple):
+    """What each member says of the same contexts."""
+
+    mixed: _Mixed
+    parts: list[Prediction]
+
+    def at(self, positions: IntArray) -> _Parts:
+        return _Parts(self.mixed, [part.at(positions) for part in self.parts])
+
+
+def _learn(
+    members: list[Member], parts: list[Prediction], y: FloatArray, weights: FloatArray
+) -> list[Member]:
+    """Let all members learn, and return those that can, in double precision; at least one."""
+    learned: list[Member] = []
+    failure: NumericalError | None = None
+    for member, part in zip(members, parts, strict=True):
+        try:
+            member.learn(part, y, weights)
+            learned.append(member)
+        except NumericalError as reason:
+            failure = reason
+    if failure is not None and not learned:
+        raise failure
+    return learned
