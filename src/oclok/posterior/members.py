@@ -145,17 +145,16 @@ def dense_evidence(
 def default_kernels(dimension: int) -> list[Kernel]:
     """Return kernels for contexts in [0, 1]^D that between them fit most of what people learn.
 
-    Smooth functions of any lengthscale; polynomials, of variance 1 on average; and either with
-    an effect particular to each arm, as where the same arms come again. All with a constant.
+    Smooth functions of any lengthscale; polynomials; and either with an effect particular to
+    each arm, as where the same arms come again. All with a constant.
     """
     from sklearn.gaussian_process.kernels import RBF, DotProduct
 
     root = math.sqrt(dimension)
-    variance = 1.0 + dimension / 3
+    linear = DotProduct(1.0)
     particular = PARTICULAR[1] * RBF(PARTICULAR[0] * root)
-    linear = DotProduct(1.0) * (1 / variance)
     kernels: list[Kernel] = [RBF(scale * root) for scale in LENGTHSCALES]
-    kernels += [linear, DotProduct(1.0) ** 2 * variance**-2, DotProduct(1.0) ** 3 * variance**-3]
+    kernels += [linear, linear**2, linear**3]
     kernels += [RBF(0.8 * root) + particular, linear + particular]
     return [kernel + CONSTANT for kernel in kernels]
 
