@@ -41,6 +41,8 @@ CONSTANT = 100.0
 #: Lengthscale (in √D) and variance of what is particular to an arm, and not to its neighbours.
 PARTICULAR = (0.02, 0.3)
 
+#: Outcomes that are learned at once.
+AT_ONCE = 512
 #: A member is surprised if so many latest outcomes were off by this factor more, in variance.
 LATEST, SURPRISE = 40, 2.5
 
@@ -83,18 +85,16 @@ class Member(Persistent):
         return Member(self.posterior.kernel, self.ratio, self.number, self.penalty)
 
     def learn(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> None:
-        """Learn centred outcomes `y` (N,), of noise variance ρ / weights: all or none."""
-        gain = self.posterior.information_gain
-        if (weights == 1.0).all():
-            z = self.posterior.learn(asked, y)[0]
-        else:
-            z = self._whitened(asked, y, weights)
-            self.posterior.update(asked, y, weights)
-        self._count += len(y)
-        self._squares += float(z @ z)
-        self._log_det += self.posterior.information_gain - gain
-        self._log_det += 0.5 * len(y) * math.log(self.ratio)
-        self._latest = np.concatenate([self._latest, z])[-LATEST:]
+        """Learn centred outcomes `y` (N,), of noise variance ρ / weights.
+
+        Up to `AT_ONCE` of them all or none; more bit by bit, as innovations cost their cube.
+        """
+        if len(y) <= AT_ONCE:
+            self._learn(asked, y, weights)
+            return
+        for start in range(0, len(y), AT_ONCE):
+            rows = slice(start, start + AT_ONCE)
+            self._learn(Prediction.of(asked.contexts[rows]), y[rows], weights[rows])
 
     def discount(self, rate: float) -> None:
         """Let what was learned, and the evidence it gave, count less."""
@@ -119,6 +119,19 @@ class Member(Persistent):
     def calm(self) -> None:
         """Forget the latest outcomes' surprise."""
         self._latest = np.empty(0)
+
+    def _learn(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> None:
+        gain = self.posterior.information_gain
+        if (weights == 1.0).all():
+            z = self.posterior.learn(asked, y)[0]
+        else:
+            z = self._whitened(asked, y, weights)
+            self.posterior.update(asked, y, weights)
+        self._count += len(y)
+        self._squares += float(z @ z)
+        self._log_det += self.posterior.information_gain - gain
+        self._log_det += 0.5 * len(y) * math.log(self.ratio)
+        self._latest = np.concatenate([self._latest, z])[-LATEST:]
 
     def _whitened(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> FloatArray:
         prediction = self.posterior.predict(asked)

@@ -16,6 +16,7 @@ is fitted; both a little each round, so that no round stalls.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +29,7 @@ from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import std_of
 from oclok.posterior.members import (
+    AT_ONCE,
     CONSTANT,
     LENGTHSCALES,
     NOISE_RATIOS,
@@ -54,8 +56,9 @@ DROPPED, DROPPED_FROM = 1e-3, 40
 SURVIVORS = 4
 #: Outcomes that dropped members are tried on, and how many are tried per update.
 TRIED_ON, TRIED_PER_UPDATE = 128, 3
-#: Outcomes that a member that comes in late catches up on per update.
-CATCH_UP = 160
+#: Outcomes that a member that comes in late catches up on per update: so many at least, and so
+#: many times those of the update.
+CATCH_UP, CATCH_UP_RATE = 160, 4
 #: Fits begin at this many outcomes, and again at each doubling.
 FIRST_FIT = 20
 #: Gradient steps per update, times outcomes: all 24 at once for 40 outcomes, 8 for 128.
@@ -227,7 +230,7 @@ class MixturePosterior(Posterior):
         self._drop()
         if len(self) >= self._next_doubling or self._is_surprised():
             self._begin()
-        self._work()
+        self._work(max(CATCH_UP, CATCH_UP_RATE * len(y)))
 
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
@@ -246,7 +249,7 @@ class MixturePosterior(Posterior):
 
     def maintain(self) -> None:
         """Finish the fits and trials that are under way."""
-        while self._work():
+        while self._work(len(self)):
             pass
 
     def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Posterior:
@@ -359,7 +362,7 @@ class MixturePosterior(Posterior):
         self._members = _learn(fresh, parts, y, w)
         self._changed()
 
-    def _work(self) -> bool:
+    def _work(self, catch_up: int) -> bool:
         """Do a little of what is due; return whether anything was."""
         if self._fit is not None:
             self._fit.advance(max(1, FIT_WORK // self._fit.size))
@@ -368,7 +371,7 @@ class MixturePosterior(Posterior):
             self._late.insert(0, self._fitted(self._fit))
             self._fit = None
         if self._late:
-            self._catch_up(self._late[0])
+            self._catch_up(self._late[0], catch_up)
             return True
         if self._trials:
             tried, self._trials = self._trials[:TRIED_PER_UPDATE], self._trials[TRIED_PER_UPDATE:]
@@ -376,8 +379,8 @@ class MixturePosterior(Posterior):
             return True
         return False
 
-    def _catch_up(self, member: Member) -> None:
-        x, y, w = self._known(slice(len(member), len(member) + CATCH_UP))
+    def _catch_up(self, member: Member, count: int) -> None:
+        x, y, w = self._known(slice(len(member), len(member) + count))
         try:
             member.learn(Prediction.of(x), y, w)
         except NumericalError:
@@ -446,6 +449,8 @@ def _learn(
     members: list[Member], parts: list[Prediction], y: FloatArray, weights: FloatArray
 ) -> list[Member]:
     """Let all members learn, and return those that can, in double precision; at least one."""
+    if len(y) > AT_ONCE:
+        members = copy.deepcopy(members)  # or a failure would leave them with a part of y
     learned: list[Member] = []
     failure: NumericalError | None = None
     for member, part in zip(members, parts, strict=True):
