@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export MPLBACKEND := Agg
 
-.PHONY: docs demo test lint types check oldest bench clean
+.PHONY: docs demo test lint types check oldest bench compare clean
 
 demo: .venv/ready
 	$(BIN)/oclok run crowdsourcing --output demo
@@ -43,6 +43,14 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-bench.txt -e '.[bench]'
 	touch $@
 
+compare: .venv-compare/ready
+	.venv-compare/bin/python -m benchmarks.compare
+
+.venv-compare/ready: pyproject.toml constraints-compare.txt
+	$(PYTHON) -m venv .venv-compare
+	.venv-compare/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compare.txt -e '.[compare]'
+	touch $@
+
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oclok needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
@@ -50,4 +58,4 @@ bench: .venv-bench/ready
 	touch $@
 
 clean:
-	rm -rf site .venv .venv-bench .venv-oldest demo results build
+	rm -rf site .venv .venv-bench .venv-oldest .venv-compare demo results build

@@ -82,8 +82,8 @@ def test_a_lengthscale_per_dimension_and_the_amplitude_are_found(factor):
 
 def test_restarts_find_what_the_given_start_misses():
     X, y = draw(RBF(0.3), 200, 3, seed=0)
-    alone = fit_kernel(RBF(3.0), X, y, noise_std=0.01, restarts=0)
-    fit = fit_kernel(RBF(3.0), X, y, noise_std=0.01, seed=0)
+    alone = fit_kernel(RBF(3.0), X, y, noise_std=0.01, prior=False, restarts=0)
+    fit = fit_kernel(RBF(3.0), X, y, noise_std=0.01, prior=False, seed=0)
     assert alone.improved
     assert fit.log_likelihood > alone.log_likelihood + 10
 
@@ -116,7 +116,7 @@ def test_the_maximum_is_as_high_as_that_of_scikit_learn_from_the_truth(true):
     X, y = draw(true, 120, 2, seed=4)
     peer = GaussianProcessRegressor(true + WhiteKernel(0.01), alpha=0.0).fit(X, y)
     start = true.clone_with_theta(true.theta - math.log(10))
-    fit = fit_kernel(start, X, y, noise_std=1.0, seed=0)
+    fit = fit_kernel(start, X, y, noise_std=1.0, prior=False, seed=0)
     assert fit.log_likelihood >= peer.log_marginal_likelihood_value_ - 1e-4
 
 
@@ -180,7 +180,7 @@ def test_hyperparameters_stay_within_their_bounds_and_the_message_names_those_at
 def test_noise_stays_within_a_thousandth_and_ten_times_the_outcomes_scale():
     X = np.linspace(0, 1, 30)[:, None]
     y = 5.0 * np.sin(4 * X[:, 0])
-    fit = fit_kernel(20.0 * RBF(0.5), X, y, seed=0)
+    fit = fit_kernel(20.0 * RBF(0.5), X, y, prior=False, seed=0)
     assert fit.noise_std == pytest.approx(1e-3 * np.sqrt(np.mean(y**2)))
     assert "noise_std is at its lower bound" in fit.message
 
@@ -234,7 +234,9 @@ def test_a_fit_is_never_worse_than_its_start(kernel, count, noise_std, scale, fi
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (count, 2)) / 4
     y = scale * rng.standard_normal(count)
-    fit = fit_kernel(kernel, X, y, noise_std, fit_noise=fit_noise, restarts=1, seed=seed)
+    fit = fit_kernel(
+        kernel, X, y, noise_std, fit_noise=fit_noise, prior=False, restarts=1, seed=seed
+    )
     assert fit.log_likelihood >= fit.start_log_likelihood
     assert fit.improved == (fit.log_likelihood > fit.start_log_likelihood)
     assert fit.improved or (fit.kernel is kernel and fit.noise_std == noise_std)
@@ -243,6 +245,29 @@ def test_a_fit_is_never_worse_than_its_start(kernel, count, noise_std, scale, fi
         assert fit.log_likelihood == pytest.approx(
             judged(fit.kernel, X, y, fit.noise_std), rel=1e-8, abs=1e-8
         )
+
+
+def test_few_data_cannot_give_absurd_lengthscales():
+    """Without a prior, five outcomes are likeliest under lengthscales at their bounds."""
+    rng = np.random.default_rng(3)
+    X, y = rng.random((5, 4)), rng.standard_normal(5)
+    kernel = 1.0 * RBF(np.ones(4))
+    absurd = fit_kernel(kernel, X, y, prior=False, seed=0).kernel.k2.length_scale
+    assert np.max(np.abs(np.log(absurd))) > math.log(500)
+    fitted = fit_kernel(kernel, X, y, seed=0).kernel.k2.length_scale
+    assert (fitted > 0.02).all()
+    assert (fitted < 100).all()
+
+
+def test_features_in_other_units_and_outcomes_on_another_scale_give_the_same_fit():
+    X, y = draw(RBF([0.3, 0.8]), 60, 2, seed=13)
+    units = np.array([1e3, 1e-2])
+    plain = fit_kernel(1.0 * RBF([1.0, 1.0]), X, y, 0.1, restarts=0)
+    scaled = fit_kernel(2500.0 * RBF(units), X * units, 50 * y, 5.0, restarts=0)
+    assert scaled.kernel.k2.length_scale / units == pytest.approx(
+        plain.kernel.k2.length_scale, rel=1e-2
+    )
+    assert scaled.noise_std == pytest.approx(50 * plain.noise_std, rel=1e-2)
 
 
 DEGENERATE = {
@@ -261,12 +286,13 @@ DEGENERATE = {
 
 @pytest.mark.parametrize("data", DEGENERATE.values(), ids=DEGENERATE.keys())
 @pytest.mark.parametrize("noise_std", [1e-150, 1e-3, 1e150])
-def test_degenerate_data_raise_nothing_and_warn_of_nothing(data, noise_std):
+@pytest.mark.parametrize("prior", [True, False])
+def test_degenerate_data_raise_nothing_and_warn_of_nothing(data, noise_std, prior):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit = fit_kernel(1.0 * RBF(1.0), *data, noise_std, restarts=2, seed=0)
+        fit = fit_kernel(1.0 * RBF(1.0), *data, noise_std, prior=prior, restarts=2, seed=0)
     assert fit.count == len(data[1])
-    assert fit.log_likelihood >= fit.start_log_likelihood
+    assert prior or fit.log_likelihood >= fit.start_log_likelihood
     assert np.isfinite(fit.kernel.theta).all()
     assert 0 < fit.noise_std < math.inf
 

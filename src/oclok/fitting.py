@@ -11,8 +11,12 @@
     ∂ log p / ∂θ_p        = ½ tr(W ∂K/∂θ_p),  W = aaᵀ - A⁻¹
     ∂ log p / ∂ log σ     = σ² tr W
 
-∂K/∂θ is scikit-learn's. The marginal likelihood can have several maxima and is flat far from
-them, hence more than one start, and starts that are chosen with care.
+    log prior             = -½ Σ ((point - location) / spread)²
+
+The marginal likelihood can have several maxima and is flat far from
+them, hence more than one start, and starts that are chosen with care. Few data can make absurd
+values likely, such as a lengthscale of a thousandth of the distance between any two contexts;
+log-normal priors keep the fit from them, and 100 outcomes outweigh them.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from scipy.linalg import norm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from oclok.errors import ContextError, InputError
+from oclok.gradients import differentiate
 from oclok.persistence import Persistent
 from oclok.posterior.linalg import add_to_diagonal
 from oclok.typing import ArrayLike, FloatArray
@@ -46,6 +51,14 @@ NOISE_BOUNDS = (1e-3, 1e1)
 FEW = 200
 #: A restart is the likeliest of this many draws.
 DRAWS = 16
+#: Log-normal prior of a lengthscale, in √D spans of the contexts: median and spread of its
+#: logarithm. Distances in a cube grow with √D, and lengthscales that fit do as well (Hvarfner et
+#: al. 2024, whose median is wider: they have one outcome for each context chosen by optimism).
+LENGTHSCALE_PRIOR = (0.8, 1.5)
+#: The same of a variance and of the noise's standard deviation, in variances and standard
+#: deviations of the outcomes.
+VARIANCE_PRIOR = (1.0, 2.0)
+NOISE_PRIOR = (0.2, 1.5)
 #: How far from the given values restarts are drawn, as a factor: in turns near and far, as a
 #: guess is often right within a factor of 10, and the bounds can be 10 decades apart.
 NEAR, FAR = 30.0, 1e10
@@ -59,8 +72,8 @@ class KernelFit(Persistent):
         kernel: the fitted kernel, a new one; the given one if the fit brought nothing.
         noise_std: standard deviation of the noise that goes with it.
         log_likelihood: log marginal likelihood of the outcomes under both.
-        start_log_likelihood: the same under the given kernel and noise; never larger. -inf if
-            they have none in double precision.
+        start_log_likelihood: the same under the given kernel and noise. -inf if they have none
+            in double precision. Never larger, except where the prior outweighs the likelihood.
         improved: whether anything better than what was given was found.
         count: how many observations were used.
         message: how the fit went, in words.
@@ -82,14 +95,16 @@ def fit_kernel(
     noise_std: float = 0.1,
     *,
     fit_noise: bool = True,
+    prior: bool = True,
     restarts: int = 4,
     most: int = 1_000,
     seed: int | np.random.SeedSequence | None = None,
 ) -> KernelFit:
     """Return the kernel and the noise under which the outcomes are most likely.
 
-    Maximises the log marginal likelihood of a Gaussian process with zero mean, by gradients,
-    over the kernel's hyperparameters within their bounds; those that are "fixed" stay. The
+    Maximises the log marginal likelihood of a Gaussian process with zero mean, plus the log of
+    a weak prior, by gradients, over the kernel's hyperparameters within their bounds; those that
+    are "fixed" stay. The
     search starts from the given values and `restarts` others, half of them log-uniform around
     the given values, half within all the bounds. A fit that fails, or finds nothing better,
     returns what was given.
@@ -105,6 +120,9 @@ def fit_kernel(
         noise_std: standard deviation of the noise to start from.
         fit_noise: whether to fit the noise as well: between 0.001 and 10 times the root mean
             square of the outcomes, or up to `noise_std` if that is beyond.
+        prior: whether lengthscales, variances and noise have log-normal priors, around 0.8 √D
+            spans of the contexts, the variance of the outcomes and 0.2 of their standard deviation.
+            False maximises the likelihood alone.
         restarts: how many starts besides the given values.
         most: how many observations to use; out of more, this many are drawn uniformly.
         seed: where restarts and that draw come from.
@@ -128,12 +146,14 @@ def fit_kernel(
         rows = np.sort(rng.choice(len(X), most, replace=False))
         X, y = X[rows], y[rows]
     with np.errstate(all="ignore"):
-        space = _Space(kernel, noise_std, fit_noise, y)
+        space = _Space(kernel, noise_std, fit_noise, X, y, prior)
         before = _log_likelihood(kernel, noise_std, X, y)
         point, message = _search(space, X, y, restarts, rng)
         fitted, noise = space.at(point)
         after = _log_likelihood(fitted, noise, X, y)
-    if after > before:
+        gain = after - before if before > -math.inf else after
+        gain += space.log_prior(point)[0] - space.log_prior(space.given)[0]
+    if gain > 0:
         return KernelFit(fitted, noise, after, before, True, len(X), message)
     if after == -math.inf:
         message = "failed: K + σ²I is not finite and positive definite wherever it was tried"
@@ -158,10 +178,19 @@ class _Space:
     Attributes:
         size: how many numbers a point has.
         lower, upper: bounds, shape (size,).
-        start: the given values, or where these lie outside the bounds, the bounds.
+        given: the given values.
+        start: the same, or where these lie outside the bounds, the bounds.
     """
 
-    def __init__(self, kernel: Kernel, noise_std: float, fit_noise: bool, y: FloatArray) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        noise_std: float,
+        fit_noise: bool,
+        X: FloatArray,
+        y: FloatArray,
+        prior: bool,
+    ) -> None:
         self._kernel, self._noise_std, self.fit_noise = kernel, noise_std, fit_noise
         theta, bounds = np.asarray(kernel.theta), np.reshape(kernel.bounds, (-1, 2))
         if fit_noise:
@@ -171,12 +200,51 @@ class _Space:
             bounds = np.vstack([bounds, np.log([min(among), max(among)])])
         self.size = theta.size
         self.lower, self.upper = bounds.T
+        self.given: FloatArray = theta
         self.start: FloatArray = np.clip(theta, self.lower, self.upper)
+        self._location, self._precision = np.zeros(self.size), np.zeros(self.size)
+        if prior:
+            self._set_prior(X, y)
         if not ((self.lower <= self.upper).all() and np.isfinite(self.start).all()):
             raise InputError(
                 "the kernel's hyperparameters must be above 0, and their bounds in order; got "
                 f"{kernel!r} with bounds {np.exp(bounds).tolist()}"
             )
+
+    def log_prior(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """Return the log prior of `point`, up to a constant, and its gradient, shape (size,)."""
+        offset = point - self._location
+        gradient = -self._precision * offset
+        return 0.5 * float(offset @ gradient), gradient
+
+    def _set_prior(self, X: FloatArray, y: FloatArray) -> None:
+        span = np.ptp(X, axis=0)
+        span = np.where((span > 0) & np.isfinite(span), span, 1.0) * math.sqrt(X.shape[1])
+        scale = float(np.std(y)) or 1.0
+        scale = scale if math.isfinite(scale) else 1.0
+        medians: list[FloatArray] = []
+        spreads: list[FloatArray] = []
+        for hyperparameter in self._kernel.hyperparameters:
+            if hyperparameter.fixed:
+                continue
+            n = hyperparameter.n_elements
+            name = hyperparameter.name.rsplit("__")[-1]
+            median, spread = np.ones(n), np.full(n, np.inf)
+            if name == "length_scale":
+                median = LENGTHSCALE_PRIOR[0] * (span if n > 1 else np.array([span.mean()]))
+                spread[:] = LENGTHSCALE_PRIOR[1]
+            elif name == "constant_value":
+                median[:], spread[:] = VARIANCE_PRIOR[0] * scale**2, VARIANCE_PRIOR[1]
+            medians.append(median)
+            spreads.append(spread)
+        if self.fit_noise:
+            medians.append(np.array([NOISE_PRIOR[0] * scale]))
+            spreads.append(np.array([NOISE_PRIOR[1]]))
+        if medians:
+            location = np.log(np.concatenate(medians))
+            known = np.isfinite(location)
+            self._location = np.where(known, location, 0.0)
+            self._precision = np.where(known, np.concatenate(spreads) ** -2.0, 0.0)
 
     def at(self, point: FloatArray) -> tuple[Kernel, float]:
         """Return the kernel and the noise that `point` stands for."""
@@ -221,9 +289,9 @@ def _search(
     starts = [space.start]
     for n in range(restarts):
         draws = space.draw(rng, DRAWS, factor=(NEAR, FAR)[n % 2])
-        starts.append(max(draws, key=lambda point: _log_likelihood(*space.at(point), *few)))
+        starts.append(max(draws, key=lambda point: _log_posterior(space, point, *few)))
     ends = [_climb(space, point, *few).x for point in starts]
-    best = max([*starts, *ends], key=lambda point: _log_likelihood(*space.at(point), X, y))
+    best = max([*starts, *ends], key=lambda point: _log_posterior(space, point, X, y))
     result = _climb(space, best, X, y)
     ending = "converged" if result.success else f"stopped early ({result.message})"
     return result.x, "; ".join([f"the search {ending}", *space.at_bounds(result.x)])
@@ -242,13 +310,20 @@ def _climb(space: _Space, start: FloatArray, X: FloatArray, y: FloatArray) -> An
         value, gradient = _log_likelihood_and_gradient(*space.at(point), X, y)
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
             return worst + 1.0, np.zeros(space.size)
+        log_prior, prior_gradient = space.log_prior(point)
+        value += log_prior
         worst = max(worst, -value)
-        return -value, -gradient[: space.size]
+        return -value, -gradient[: space.size] - prior_gradient
 
     bounds = np.stack([space.lower, space.upper], axis=1)
     from scipy.optimize import minimize  # 0.3 s that `import oclok` need not take
 
     return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+
+
+def _log_posterior(space: _Space, point: FloatArray, X: FloatArray, y: FloatArray) -> float:
+    """Return log p(y | X) plus the log prior of `point`."""
+    return _log_likelihood(*space.at(point), X, y) + space.log_prior(point)[0]
 
 
 def _log_likelihood(kernel: Kernel, noise_std: float, X: FloatArray, y: FloatArray) -> float:
@@ -260,15 +335,13 @@ def _log_likelihood_and_gradient(
     kernel: Kernel, noise_std: float, X: FloatArray, y: FloatArray
 ) -> tuple[float, FloatArray]:
     """Return log p(y | X) and its gradient with respect to θ and, last, log σ."""
-    K, K_gradient = kernel(X, eval_gradient=True)
+    K, backward = differentiate(kernel, X)
     value, L, a = _solve(K, noise_std, y)
     if value == -math.inf:
-        return value, np.zeros(K_gradient.shape[2] + 1)
+        return value, np.zeros(kernel.n_dims + 1)
     inverse = np.tril(dpotri(L, lower=1, overwrite_c=1)[0])
     W = np.outer(a, a) - inverse - np.tril(inverse, -1).T
-    # Not a BLAS call: NumPy's library and SciPy's would wake their threads in turns.
-    slopes = 0.5 * np.einsum("ij,ijp->p", W, K_gradient)
-    return value, np.append(slopes, noise_std * noise_std * np.trace(W))
+    return value, np.append(0.5 * backward(W), noise_std * noise_std * np.trace(W))
 
 
 def _solve(K: FloatArray, noise_std: float, y: FloatArray) -> tuple[float, Any, Any]:

@@ -7,18 +7,13 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-import pytest
 
-import oclok.posterior
 from oclok import Agent
 from oclok.oracles import TopK
 
 CITIES = {"Oslo": 0.0, "Rome": 0.5, "Bonn": 0.2, "Lima": 0.8, "Cork": 0.4}
 CHOSEN = 5
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(oclok.posterior, "MixturePosterior"), reason="there is no mixture of kernels yet"
-)
 Outcomes = Callable[[pd.Series, np.random.Generator], pd.Series]
 
 

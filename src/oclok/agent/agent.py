@@ -19,7 +19,6 @@ import numpy as np
 from oclok.agent import files
 from oclok.agent.arms import ArmId, Arms, as_arms
 from oclok.agent.decision import AgentDecision, Offer
-from oclok.agent.default import default_policy
 from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.health import Finding, examine, report
@@ -31,7 +30,7 @@ from oclok.agent.watch import FeatureWatch
 from oclok.errors import InputError, OracleError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
-from oclok.policies import Policy
+from oclok.policies import UCB, Policy
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_outcomes
 
@@ -84,7 +83,7 @@ class Agent(Persistent):
         if mode not in ("live", "shadow"):
             raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
         self.oracle = oracle
-        self.policy = default_policy() if policy is None else policy
+        self.policy = UCB() if policy is None else policy
         self.mode = mode
         self._declared = features if isinstance(features, Schema | None) else Schema(features)
         self._schema: Schema | None = None

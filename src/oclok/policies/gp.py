@@ -17,6 +17,7 @@ from oclok.policies.regret import Estimate, KeptRounds, Regret
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
+from oclok.posterior.mixture import MixturePosterior
 from oclok.posterior.observations import Rows
 from oclok.posterior.prediction import Prediction
 from oclok.typing import ArrayLike, BoolArray, FloatArray
@@ -51,13 +52,14 @@ class GPPolicy(Policy):
     Args:
         kernel: a scikit-learn kernel, with
         noise_std: standard deviation of the outcomes' noise; or, instead of both,
-        posterior: the posterior to use. By default a `DictionaryPosterior`.
+        posterior: the posterior to use. By default a `DictionaryPosterior` of the kernel; a
+            `MixturePosterior`, which learns kernel and noise, where neither is given.
         oracle: default oracle.
         seed: seed of the policy's own randomness.
         refit_every: fit kernel and noise to the outcomes by `fit_kernel` every so many rounds.
             `refits` has the results; if a fit does not improve the likelihood, the kernel stays.
-        forget: `Window(outcomes)` or `Discount(rate)`, for a world that moves; with `kernel`
-            and `noise_std` only.
+        forget: `Window(outcomes)` or `Discount(rate)`, for a world that moves; not with
+            `posterior`.
     """
 
     def __init__(
@@ -204,12 +206,16 @@ def _posterior(
         if not isinstance(posterior, Posterior):
             raise InputError(f"posterior must be an oclok.posterior.Posterior; got {posterior!r}")
         return posterior
-    if kernel is None or noise_std is None:
-        raise InputError("give kernel= and noise_std=, or posterior=")
+    if kernel is not None and noise_std is not None:
+        posterior = DictionaryPosterior(kernel, noise_std)
+    elif kernel is None and noise_std is None:
+        posterior = MixturePosterior()
+    else:
+        raise InputError("give both kernel= and noise_std=, or neither, or posterior=")
     if forget is None:
-        return DictionaryPosterior(kernel, noise_std)
+        return posterior
     if isinstance(forget, Window):
-        return ForgettingPosterior(DictionaryPosterior(kernel, noise_std), window=forget.outcomes)
+        return ForgettingPosterior(posterior, window=forget.outcomes)
     if isinstance(forget, Discount):
-        return ForgettingPosterior(DictionaryPosterior(kernel, noise_std), discount=forget.rate)
+        return ForgettingPosterior(posterior, discount=forget.rate)
     raise InputError(f"forget must be Window(outcomes) or Discount(rate); got {forget!r}")

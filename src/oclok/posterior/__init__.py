@@ -6,6 +6,7 @@ from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
+from oclok.posterior.mixture import MixturePosterior
 from oclok.posterior.prediction import Prediction
 from oclok.posterior.sparse import SparsePosterior
 
@@ -13,6 +14,7 @@ __all__ = [
     "DictionaryPosterior",
     "ExactPosterior",
     "ForgettingPosterior",
+    "MixturePosterior",
     "Posterior",
     "Prediction",
     "SparsePosterior",

@@ -1,0 +1,47 @@
+"""oclok's players: the default, and what it is measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sklearn.gaussian_process.kernels import RBF
+
+from benchmarks.compare.peers import Player
+from oclok.decision import Decision
+from oclok.oracles.base import Oracle
+from oclok.policies import BayesUCB, OClokUCB, Random, ThompsonSampling
+from oclok.policies.base import Policy
+from oclok.typing import FloatArray, IntArray
+
+
+class Ours:
+    """A policy of oclok as a player."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._decision: Decision | None = None
+
+    def select(self, contexts: FloatArray, oracle: Oracle) -> IntArray:
+        """Return the super arm to play."""
+        self._decision = self._policy.select(contexts, oracle=oracle)
+        return self._decision.super_arm
+
+    def learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
+        """Learn the outcomes of the arms that were chosen."""
+        assert self._decision is not None
+        self._policy.update(self._decision, outcomes)
+
+
+def _default() -> Player:
+    from oclok.policies import UCB
+
+    return Ours(UCB())
+
+
+OURS: dict[str, dict[str, Callable[[], Player]]] = {
+    "random": {"": lambda: Ours(Random(seed=0))},
+    "OClokUCB": {"RBF(1)": lambda: Ours(OClokUCB(RBF(1.0), 0.1))},
+    "BayesUCB": {"RBF(1)": lambda: Ours(BayesUCB(RBF(1.0), 0.1))},
+    "oclok": {"default": _default},
+    "oclok, Thompson": {"default": lambda: Ours(ThompsonSampling(seed=0))},
+}

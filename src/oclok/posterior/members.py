@@ -1,0 +1,178 @@
+"""Members of a mixture: one kernel and one noise ratio each, and how well they foresaw.
+
+    k, ρ     kernel of f / s, and variance of the noise / s²; s² is the unknown scale
+    z        innovations C⁻¹(y - mean) in units where s = 1; independent N(0, s²) under the member
+    a₀, b₀   shape and rate of the inverse-gamma prior of s²
+
+With s² integrated out, a member's outcomes so far have the log density
+
+    log p(y) = log Γ(a) - log Γ(a₀) + a₀ log b₀ - a log b - Σ log C_nn - ½ N log 2π
+    a = a₀ + ½N        b = b₀ + ½ Σ z²
+
+and s² is inverse-gamma(a, b) given them. Σ log C_nn is the information gain plus N log √ρ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+
+from oclok.persistence import Persistent
+from oclok.posterior.dictionary import DictionaryPosterior
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.linalg import add_to_diagonal, factor
+from oclok.posterior.prediction import Prediction
+from oclok.typing import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
+
+#: Noise variances of the members, where f has variance 1.
+NOISE_RATIOS = (0.003, 0.03, 0.3)
+#: Lengthscales of the smooth members, in √D: distances in the unit cube grow with √D.
+LENGTHSCALES = (0.1, 0.2, 0.4, 0.8, 1.6)
+#: Variance of the constant, where f has variance 1: as good as a flat prior once outcomes are
+#: centred, and still well-conditioned.
+CONSTANT = 100.0
+#: Lengthscale (in √D) and variance of what is particular to an arm, and not to its neighbours.
+PARTICULAR = (0.02, 0.3)
+
+#: Outcomes that are learned at once.
+AT_ONCE = 512
+#: A member is surprised if so many latest outcomes were off by this factor more, in variance.
+LATEST, SURPRISE = 40, 2.5
+
+
+class ScalePrior(NamedTuple):
+    """The inverse-gamma prior of s²: its shape a₀ and rate b₀."""
+
+    shape: float
+    rate: float
+
+
+class Member(Persistent):
+    """A kernel and a noise ratio: a posterior of f / s with its evidence.
+
+    Args:
+        kernel: covariance of f / s.
+        ratio: ρ.
+        number: which of the members to begin with it is; None for one that was fitted.
+        penalty: what is taken off the log evidence, for hyperparameters that were fitted.
+    """
+
+    def __init__(
+        self, kernel: Kernel, ratio: float, number: int | None = None, penalty: float = 0.0
+    ) -> None:
+        self.posterior = DictionaryPosterior(kernel, math.sqrt(ratio))
+        self.ratio, self.number, self.penalty = ratio, number, penalty
+        self._count = self._squares = self._log_det = 0.0
+        self._latest: FloatArray = np.empty(0)
+
+    def __len__(self) -> int:
+        return len(self.posterior)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the kernel was fitted to the outcomes."""
+        return self.number is None
+
+    def empty(self) -> Member:
+        """Return the same member before any data."""
+        return Member(self.posterior.kernel, self.ratio, self.number, self.penalty)
+
+    def learn(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> None:
+        """Learn centred outcomes `y` (N,), of noise variance ρ / weights.
+
+        Up to `AT_ONCE` of them all or none; more bit by bit, as innovations cost their cube.
+        """
+        if len(y) <= AT_ONCE:
+            self._learn(asked, y, weights)
+            return
+        for start in range(0, len(y), AT_ONCE):
+            rows = slice(start, start + AT_ONCE)
+            self._learn(Prediction.of(asked.contexts[rows]), y[rows], weights[rows])
+
+    def discount(self, rate: float) -> None:
+        """Let what was learned, and the evidence it gave, count less."""
+        self.posterior.discount(rate)
+        self._count, self._squares = rate * self._count, rate * self._squares
+        self._log_det *= rate
+
+    def evidence(self, prior: ScalePrior) -> float:
+        """Return log p(y), up to what all members share, less the penalty."""
+        return _evidence(self._count, self._squares, self._log_det, prior) - self.penalty
+
+    def scale(self, prior: ScalePrior) -> tuple[float, float]:
+        """Return shape a and rate b of the scale s² given the outcomes."""
+        return prior.shape + 0.5 * self._count, prior.rate + 0.5 * self._squares
+
+    def is_surprised(self, prior: ScalePrior) -> bool:
+        """Return whether the latest outcomes were much farther off than the earlier ones."""
+        shape, rate = self.scale(prior)
+        n = len(self._latest)
+        return n == LATEST and float(self._latest @ self._latest) > SURPRISE * n * rate / shape
+
+    def calm(self) -> None:
+        """Forget the latest outcomes' surprise."""
+        self._latest = np.empty(0)
+
+    def _learn(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> None:
+        gain = self.posterior.information_gain
+        if (weights == 1.0).all():
+            z = self.posterior.learn(asked, y)[0]
+        else:
+            z = self._whitened(asked, y, weights)
+            self.posterior.update(asked, y, weights)
+        self._count += len(y)
+        self._squares += float(z @ z)
+        self._log_det += self.posterior.information_gain - gain
+        self._log_det += 0.5 * len(y) * math.log(self.ratio)
+        self._latest = np.concatenate([self._latest, z])[-LATEST:]
+
+    def _whitened(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> FloatArray:
+        prediction = self.posterior.predict(asked)
+        S = self.posterior.covariance(prediction)
+        add_to_diagonal(S, self.ratio / weights)
+        C = factor(S, self.ratio / float(weights.max()))
+        z: FloatArray = dtrsm(1.0, C, (y - prediction.mean)[:, None], lower=1)[:, 0]
+        return z
+
+
+def dense_evidence(
+    kernel: Kernel, noise: FloatArray, X: FloatArray, y: FloatArray, prior: ScalePrior
+) -> float:
+    """Return the evidence of few outcomes `y` (N,) at `X` (N, D) by one dense factorisation."""
+    A = np.array(Covariance(kernel).of(X), order="F")
+    add_to_diagonal(A, noise)
+    L, failed = dpotrf(A, lower=1, overwrite_a=1)
+    if failed:
+        return -math.inf
+    z = dtrsm(1.0, L, y[:, None], lower=1)[:, 0]
+    return _evidence(len(y), float(z @ z), float(np.log(np.diag(L)).sum()), prior)
+
+
+def default_kernels(dimension: int) -> list[Kernel]:
+    """Return kernels for contexts in [0, 1]^D that between them fit most of what people learn.
+
+    Smooth functions of any lengthscale; polynomials; and either with an effect particular to
+    each arm, as where the same arms come again. All with a constant.
+    """
+    from sklearn.gaussian_process.kernels import RBF, DotProduct
+
+    root = math.sqrt(dimension)
+    linear = DotProduct(1.0)
+    particular = PARTICULAR[1] * RBF(PARTICULAR[0] * root)
+    kernels: list[Kernel] = [RBF(scale * root) for scale in LENGTHSCALES]
+    kernels += [linear, linear**2, linear**3]
+    kernels += [RBF(0.8 * root) + particular, linear + particular]
+    return [kernel + CONSTANT for kernel in kernels]
+
+
+def _evidence(n: float, squares: float, log_det: float, prior: ScalePrior) -> float:
+    shape, rate = prior.shape + 0.5 * n, prior.rate + 0.5 * squares
+    value = math.lgamma(shape) - math.lgamma(prior.shape) + prior.shape * math.log(prior.rate)
+    return value - shape * math.log(rate) - log_det

@@ -1,0 +1,86 @@
+"""Contexts scaled to [0, 1] by the range of the arms offered, chosen or not.
+
+    low, high    least and largest value of each column, (D,): those in use, and those seen so far
+
+A scale in use changes only when it is refreshed, since posteriors have learned with it. A
+column that is constant so far has span 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oclok.persistence import Persistent
+from oclok.typing import FloatArray
+
+#: A scale is outgrown when a column's range has grown by this fraction.
+GROWTH = 0.1
+
+
+class ContextScale(Persistent):
+    """How contexts are scaled, and the range that has been seen since.
+
+    Args:
+        is_fixed: contexts stay as they are.
+    """
+
+    def __init__(self, is_fixed: bool = False) -> None:
+        self._is_fixed = is_fixed
+        self._used: FloatArray | None = None
+        self._seen: FloatArray | None = None
+
+    @property
+    def dimension(self) -> int | None:
+        """D, or None as long as nothing was seen."""
+        return None if self._seen is None else int(self._seen.shape[1])
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether contexts seen since the scale was set ask for another."""
+        if self._used is None or self._seen is None or self._is_fixed:
+            return False
+        used, seen = np.diff(self._used, axis=0), np.diff(self._seen, axis=0)
+        return bool((seen > (1 + GROWTH) * used).any())
+
+    def see(self, X: FloatArray) -> None:
+        """Take note of contexts X (M, D)."""
+        ends = _ends(X)
+        self._seen = ends if self._seen is None else _ends(np.vstack([ends, self._seen]))
+
+    def refreshed(self, X: FloatArray | None = None) -> ContextScale:
+        """Return the scale of all contexts seen, and of X (M, D)."""
+        other = self.offered()
+        if X is not None:
+            other.see(X)
+        other._used = other._seen
+        return other
+
+    def offered(self) -> ContextScale:
+        """Return a scale that has seen the same contexts and is not in use yet."""
+        other = ContextScale(self._is_fixed)
+        other._seen = self._seen
+        return other
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """Return X (M, D) scaled; by its own range as long as no scale is in use."""
+        if self._is_fixed:
+            return X
+        ends = _ends(X) if self._used is None else self._used
+        scaled: FloatArray = (X - ends[0]) / _span(ends)
+        return scaled
+
+    def undo(self, x: FloatArray) -> FloatArray:
+        """Return scaled contexts x (M, D) in the units that they came in."""
+        if self._is_fixed or self._used is None:
+            return x
+        contexts: FloatArray = x * _span(self._used) + self._used[0]
+        return contexts
+
+
+def _ends(X: FloatArray) -> FloatArray:
+    return np.stack([X.min(axis=0), X.max(axis=0)])
+
+
+def _span(ends: FloatArray) -> FloatArray:
+    span = ends[1] - ends[0]
+    return np.where(span > 0, span, 1.0)

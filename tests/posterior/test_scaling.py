@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+
+from oclok.posterior.scaling import ContextScale
+
+
+def test_contexts_offered_are_scaled_to_the_unit_cube_and_back():
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1e6, 1.0, 1e-6]
+    scale = ContextScale()
+    scale.see(X[:30])
+    scale = scale.refreshed(X[30:])
+    x = scale.apply(X)
+    assert np.allclose(x.min(axis=0), 0)
+    assert np.allclose(x.max(axis=0), 1)
+    np.testing.assert_allclose(scale.undo(x), X, rtol=1e-9, atol=1e-15)
+
+
+def test_a_constant_column_has_span_1():
+    scale = ContextScale().refreshed(np.full((4, 1), 7.0))
+    assert scale.apply(np.array([[7.0], [7.5]])).tolist() == [[0.0], [0.5]]
+
+
+def test_a_scale_is_outgrown_by_contexts_well_outside_of_it():
+    X = np.random.default_rng(0).random((100, 2))
+    scale = ContextScale().refreshed(X)
+    scale.see(1.02 * X)
+    assert not scale.is_outgrown
+    before = scale.apply(X)
+    scale.see(2 * X)
+    assert scale.is_outgrown
+    np.testing.assert_array_equal(scale.apply(X), before)
+    assert not scale.refreshed().is_outgrown
+
+
+def test_a_fixed_scale_leaves_contexts_as_they_are():
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    scale = ContextScale(is_fixed=True).refreshed(X)
+    scale.see(100 * X)
+    assert not scale.is_outgrown
+    np.testing.assert_array_equal(scale.undo(scale.apply(X)), X)
