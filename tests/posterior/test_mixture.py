@@ -227,3 +227,16 @@ def test_weights_are_noise_variances():
 def test_what_is_no_mixture_is_refused(arguments):
     with pytest.raises(InputError):
         MixturePosterior(**arguments)
+
+
+def test_many_samples_have_the_moments_of_the_prediction() -> None:
+    rng = np.random.default_rng(0)
+    X, x = rng.random((60, 2)) * [1.0, 1e4], rng.random((20, 2)) * [1.0, 1e4]
+    posterior = MixturePosterior()
+    posterior.offer(X)
+    posterior.update(X, 1000 + 20 * np.sin(5 * X[:, 0]) + rng.standard_normal(60))
+    samples = posterior.sample_paths(x, 4_000, rng)
+    mean, std = posterior.predict(x)
+    assert samples.shape == (4_000, 20)
+    assert (np.abs(samples.mean(axis=0) - mean) < 5 * std / np.sqrt(4_000)).all()
+    np.testing.assert_allclose(samples.std(axis=0) / std, 1.0, atol=0.15)

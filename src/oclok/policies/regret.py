@@ -14,7 +14,7 @@ that were not kept into the interval. It is a belief under the prior, not a proo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class KeptRounds(Persistent):
 
     def __init__(self) -> None:
         self.rounds = 0
-        self._capacity = MOST_ROUNDS
+        self._capacity, self._entries = MOST_ROUNDS, 0
         self._rng = np.random.default_rng(0)
         self._kept: list[tuple[int, FloatArray, IntArray, Oracle]] = []
 
@@ -82,14 +82,17 @@ class KeptRounds(Persistent):
         entry = (self.rounds, contexts, super_arm, oracle)
         if len(self._kept) < self._capacity:
             self._kept.append(entry)
+            self._entries += contexts.size
         else:
             position = int(self._rng.integers(self.rounds))
             if position < self._capacity:
+                self._entries += contexts.size - self._kept[position][1].size
                 self._kept[position] = entry
-        while len(self._kept) > 1 and sum(e[1].size for e in self._kept) > MOST_ENTRIES:
+        while len(self._kept) > 1 and self._entries > MOST_ENTRIES:
             self._capacity = max(1, len(self._kept) // 2)
             keep = self._rng.permutation(len(self._kept))[: self._capacity]
             self._kept = [self._kept[n] for n in sorted(keep)]
+            self._entries = sum(contexts.size for _, contexts, _, _ in self._kept)
 
     def regrets(self, posterior: Posterior, rng: np.random.Generator) -> FloatArray:
         """Return r_t(f_s), shape (S, n), rounds in the order in which they were played."""
@@ -102,9 +105,6 @@ class KeptRounds(Persistent):
             f = samples[:, start:stop]
             result[:, n] = oracle.best_values(f) - oracle.values(f, super_arm)
         return np.maximum(np.nan_to_num(result), 0.0)  # a reward need not exist for every f
-
-    def _state(self) -> dict[str, Any]:
-        return dict(self.__dict__)
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,18 @@ class MixturePosterior(Posterior):
         result: FloatArray = self._offset + part.mean + math.sqrt(rate / rng.gamma(shape)) * sample
         return result
 
+    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` samples of f at `contexts` (M, D), as `sample` draws; (count, M)."""
+        mixed, parts = self._asked(contexts)
+        samples = []
+        for n, drawn in enumerate(rng.multinomial(count, mixed.weights)):
+            member, part = mixed.members[n], parts[n]
+            shape, rate = member.scale(self._scale_prior())
+            f = member.posterior.sample_paths(part.contexts, int(drawn), rng) - part.mean
+            scales = np.sqrt(rate / rng.gamma(shape, size=(int(drawn), 1)))
+            samples.append(self._offset + part.mean + scales * f)
+        return rng.permutation(np.concatenate(samples))
+
     def offer(self, contexts: Asked) -> None:
         """Tell which contexts (M, D) were available: their range is what scales contexts."""
         self._scale.see(self.checked(contexts))

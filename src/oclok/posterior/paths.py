@@ -26,8 +26,9 @@ from oclok.typing import FloatArray
 if TYPE_CHECKING:
     from oclok.posterior.base import Posterior
 
-#: Pivots are taken until this fraction of the prior variance is left, or until this many.
-LARGEST_RESIDUAL, MOST_PIVOTS = 1e-5, 256
+#: Pivots are taken until at most these fractions of the prior variance and of the noise variance
+#: are left, or until there are this many, and as many again as outcomes.
+LARGEST_RESIDUAL, LARGEST_RESIDUAL_IN_NOISE, MOST_PIVOTS = 1e-5, 1e-5, 256
 #: Contexts whose features are computed at once.
 SAMPLED_AT_ONCE = 2_048
 
@@ -37,8 +38,10 @@ def model_for(posterior: Posterior, X: FloatArray) -> NystromModel:
     known = posterior.observations
     candidates = some_of([known.contexts if len(known) else None, X])
     prior = posterior.prior.largest(candidates)
-    tolerance = max(LARGEST_RESIDUAL, LEAST_PIVOT) * prior
-    pivots, F, _ = pivoted_cholesky(posterior.prior, candidates, MOST_PIVOTS, tolerance)
+    tolerance = min(LARGEST_RESIDUAL * prior, LARGEST_RESIDUAL_IN_NOISE * posterior.noise_std**2)
+    tolerance = max(tolerance, LEAST_PIVOT * prior)
+    rank = MOST_PIVOTS + min(len(known), MOST_PIVOTS)
+    pivots, F, _ = pivoted_cholesky(posterior.prior, candidates, rank, tolerance)
     model = NystromModel(posterior.prior, posterior.noise_std, candidates[pivots], F[:, pivots].T)
     if len(known):
         model.learn_all(known.contexts, known.outcomes, known.weights)
