@@ -25,7 +25,7 @@ class Results:
     """Results by player and problem."""
 
     def __init__(self, lines: list[Line]) -> None:
-        self._lines = lines
+        self._lines = lines = _complete(lines)
         self.problems = list(dict.fromkeys(line["problem"] for line in lines))
         self.players = list(dict.fromkeys(line["player"] for line in lines))
         self.players.sort(key=lambda player: (player != OURS, player in NO_PEERS))
@@ -70,6 +70,19 @@ def write(lines: list[Line], folder: Path) -> None:
     _draw(results, folder / "results.svg")
 
 
+def _complete(lines: list[Line]) -> list[Line]:
+    """Return the lines of seeds that everybody has played, problem by problem."""
+    kept: list[Line] = []
+    for problem in dict.fromkeys(line["problem"] for line in lines):
+        seeds: dict[tuple[str, str], set[int]] = {}
+        mine = [line for line in lines if line["problem"] == problem]
+        for line in mine:
+            seeds.setdefault((line["player"], line["setting"]), set()).add(line["seed"])
+        common = set.intersection(*seeds.values())
+        kept += [line for line in mine if line["seed"] in common]
+    return kept
+
+
 def _table(results: Results) -> list[str]:
     head = ["", *results.problems, "mean share of random's", "ms a round"]
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
@@ -88,9 +101,9 @@ def _table(results: Results) -> list[str]:
 
 def _paired(results: Results) -> list[str]:
     rows = [
-        "| problem | oclok | best peer, with its best setting | its regret | ours less its, 95% "
-        "| ours over its |",
-        "|---|---|---|---|---|---|",
+        "| problem | seeds | oclok | best peer, with its best setting | its regret "
+        "| ours less its, 95% | ours over its |",
+        "|---|---|---|---|---|---|---|",
     ]
     for problem in results.problems:
         ours = results.best(OURS, problem)
@@ -101,8 +114,8 @@ def _paired(results: Results) -> list[str]:
         difference = np.array([ours[1][s]["regret"] - runs[s]["regret"] for s in seeds])
         half = _half_interval(difference)
         rows.append(
-            f"| {problem} | {_mean(ours[1]):.3g} | {peer}, {setting} | {_mean(runs):.3g} "
-            f"| {difference.mean():+.3g} ± {half:.2g} | {_mean(ours[1]) / _mean(runs):.2f} |"
+            f"| {problem} | {len(seeds)} | {_mean(ours[1]):.3g} | {peer}, {setting} "
+            f"| {_mean(runs):.3g} | {difference.mean():+.3g} ± {half:.2g} | {_mean(ours[1]) / _mean(runs):.2f} |"
         )
     return rows
 

@@ -14,12 +14,13 @@ from oclok.errors import InputError, NumericalError
 from oclok.fitting import KernelFit
 from oclok.oracles import TopK
 from oclok.persistence import dumps
-from oclok.policies import BayesUCB, Discount, OClokUCB, Policy, ThompsonSampling, Window
+from oclok.policies import UCB, BayesUCB, Discount, OClokUCB, Policy, ThompsonSampling, Window
 from oclok.policies.gp import GPPolicy
 from oclok.posterior import (
     DictionaryPosterior,
     ExactPosterior,
     ForgettingPosterior,
+    MixturePosterior,
     SparsePosterior,
 )
 from oclok.testing import check_policy
@@ -219,3 +220,20 @@ def test_settings_that_mean_nothing_are_refused(
 def test_forgetting_is_for_policies_that_make_their_own_posterior() -> None:
     with pytest.raises(InputError, match="posterior"):
         BayesUCB(posterior=ExactPosterior(RBF(1.0), 0.1), forget=Window(5))
+
+
+@pytest.mark.parametrize("policy", [UCB, OClokUCB, BayesUCB, ThompsonSampling])
+def test_without_kernel_and_noise_a_mixture_learns_them(policy: Any) -> None:
+    """The regret is less than half of that of choosing at random; outcomes are thousands."""
+    rng = np.random.default_rng(0)
+    learner, lost, by_chance = policy(oracle=TopK(3)), 0.0, 0.0
+    assert isinstance(learner.posterior, MixturePosterior)
+    for _ in range(30):
+        contexts = rng.random((30, 3))
+        means = 5000 + 1000 * np.sin(6 * contexts[:, 0])
+        decision = learner.select(contexts)
+        learner.update(decision, means[decision.super_arm] + 100 * rng.standard_normal(3))
+        best = np.sort(means)[-3:].sum()
+        lost += best - means[decision.super_arm].sum()
+        by_chance += best - 3 * means.mean()
+    assert lost < 0.5 * by_chance

@@ -103,7 +103,7 @@ def test_a_decision_holds_the_belief_it_was_made_of(posterior: Any) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        {"refit_every": 10},
         {"kernel": RBF(1.0)},
         {"noise_std": 0.1},
         {"kernel": RBF(1.0), "posterior": ExactPosterior(RBF(1.0), 0.1)},

@@ -76,6 +76,8 @@ class GPPolicy(Policy):
         super().__init__(oracle, seed)
         self.posterior = _posterior(kernel, noise_std, posterior, forget)
         self.refit_every = None if refit_every is None else as_count(refit_every, "refit_every")
+        if refit_every is not None and isinstance(self.posterior, MixturePosterior):
+            raise InputError("refit_every= needs a kernel to fit; a mixture learns its kernels")
         self.refits: list[KernelFit] = []
         self._dimension = self.posterior.dimension
         self._innovations = Rows()

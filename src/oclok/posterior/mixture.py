@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri, stdtr
 
 from oclok.errors import InputError, NumericalError
 from oclok.posterior.base import Posterior
@@ -243,6 +244,28 @@ class MixturePosterior(Posterior):
         if len(self) >= self._next_doubling or self._is_surprised():
             self._begin()
         self._work(max(CATCH_UP, CATCH_UP_RATE * len(y)))
+
+    def innovations(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
+
+        While the scale is uncertain, outcomes follow a t distribution with 2a degrees of freedom;
+        they are mapped to the normal deviates of the same probability.
+        """
+        z, due_to_f = super().innovations(contexts, outcomes)
+        shape, _ = self._heaviest().scale(self._scale_prior())
+        t = np.abs(z) * math.sqrt(shape / (shape - 1))
+        tail = np.maximum(stdtr(2 * shape, -t), np.finfo(float).tiny)
+        return -np.sign(z) * ndtri(tail), due_to_f
+
+    def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Update, and return the `innovations` of the outcomes.
+
+        The first outcomes tell the constant and the unit, and cannot be judged: none is returned.
+        """
+        if len(self):
+            return super().learn(contexts, outcomes)
+        self.update(contexts, outcomes)
+        return np.empty(0), np.empty(0)
 
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
