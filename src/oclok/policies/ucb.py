@@ -23,7 +23,7 @@ from oclok.policies.gp import Discount, GPPolicy, Window
 from oclok.posterior.base import Posterior
 from oclok.posterior.conditioning import Conditioned
 from oclok.posterior.prediction import Prediction
-from oclok.typing import FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import Contexts, as_nonnegative
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: exp of this is wide enough for any choice, and still finite after a few multiplications.
 LARGEST_INFORMATION = 200.0
+#: Arms of the highest indices that are looked at closely, as a multiple of those chosen.
+RUNNERS_UP = 2
 #: How often the posterior is asked for tighter bounds before a decision counts as unproven.
 REFINEMENTS = 2
 
@@ -75,8 +77,16 @@ class UCBPolicy(GPPolicy):
         """Return how many standard deviations the index adds in round `t` with `arms` arms."""
         raise NotImplementedError
 
+    def index(self, contexts: ArrayLike) -> FloatArray:
+        """Return the indices, shape (M,), that `select` would use now. Changes nothing."""
+        prediction = self.posterior.predict(Contexts(self._as_contexts(contexts)))
+        return self._belief_of(prediction, self.round + 1).index
+
     def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        prediction = self.posterior.predict(Contexts(contexts))
+        return self._belief_of(self.posterior.screen(Contexts(contexts)), t)
+
+    def _belief_of(self, prediction: Prediction, t: int) -> Belief:
+        contexts = prediction.contexts
         belief = self._upper_bound(prediction, t, len(contexts))
         if not self.condition_on_chosen:
             return belief
@@ -95,7 +105,29 @@ class UCBPolicy(GPPolicy):
         super_arm = self._solve(oracle, belief.index)
         if self.condition_on_chosen or belief.is_exact:
             return super_arm, belief, belief.is_exact
+        if belief.error.max(initial=0.0) == math.inf:
+            super_arm, belief = self._sharpen(t, belief, oracle, super_arm)
         return self._prove(t, belief, oracle, super_arm)
+
+    def _sharpen(
+        self, t: int, belief: Belief, oracle: Oracle, super_arm: IntArray
+    ) -> tuple[IntArray, Belief]:
+        """Look closely at arms that are chosen at first sight, until all that are chosen were.
+
+        Closer looks lower most indices, so arms that are not chosen at first sight need none.
+        """
+        is_sharp = np.zeros(len(belief.index), dtype=bool)
+        while belief.prediction is not None and not is_sharp[super_arm].all():
+            dull = np.flatnonzero(~is_sharp)
+            count = min(RUNNERS_UP * len(super_arm), len(dull))
+            best = dull[np.argpartition(belief.index[dull], -count)[-count:]]
+            is_sharp[best] = is_sharp[super_arm] = True
+            sharp = self.posterior.sharpen(belief.prediction, np.flatnonzero(is_sharp))
+            if sharp is belief.prediction:
+                break
+            belief = self._upper_bound(sharp, t, len(is_sharp))
+            super_arm = self._solve(oracle, belief.index)
+        return super_arm, belief
 
     def _prove(
         self, t: int, belief: Belief, oracle: Oracle, super_arm: IntArray

@@ -127,6 +127,11 @@ class NystromModel(Persistent):
         self._prepare()
 
     @property
+    def version(self) -> object:
+        """Token of the state: another one after every change."""
+        return self._version
+
+    @property
     def rank(self) -> int:
         """Size of the dictionary."""
         return len(self.U)
@@ -156,6 +161,11 @@ class NystromModel(Persistent):
         variance += features.residual
         work = Features(features.phi, whitened, features.residual, self._loose(features, squares))
         return self._bounded(X, mean, np.sqrt(variance), work)
+
+    def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return φ (r, M) and ρ (M,) of X (M, D)."""
+        f, _ = self._nystrom(X)
+        return f.phi, f.residual
 
     def asked(self, prediction: Prediction) -> Prediction:
         """Return `prediction` with its features, computed again if it is stale."""
