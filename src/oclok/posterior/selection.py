@@ -84,7 +84,9 @@ def partial_model(
     candidates = sample(parts, PIVOTED)
     least = LEAST_PIVOT * prior.largest(candidates)
     pivots, F, _ = pivoted_cholesky(prior, candidates, max(largest, 1), least)
-    left = prior.diagonal(candidates).mean() - np.cumsum(np.einsum("rn,rn->r", F, F)) / F.shape[1]
+    others = np.setdiff1d(np.arange(len(candidates)), pivots)  # pivots explain themselves anyway
+    left = prior.diagonal(candidates[others]) - np.cumsum(F[:, others] ** 2, axis=0)
+    left = left.mean(axis=1) if len(others) else np.zeros(len(pivots))
     enough = LEFT_OVER * left[-1] + NEGLIGIBLE * noise_std**2
     pivots = pivots[: int(np.argmax(left <= enough)) + 1]
     F = F[: len(pivots)]

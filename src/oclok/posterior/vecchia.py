@@ -164,7 +164,9 @@ class VecchiaModel(Persistent):
 
     def covariance_of(self, prediction: Prediction) -> FloatArray:
         """Return the joint covariance (M, M) of f."""
-        local = self.worked(prediction)
+        local = prediction.work
+        if prediction.state is not self._version or not isinstance(local, Local):
+            local = self.worked(prediction)
         whitened = dgemm(1.0, self.weights.S, local.features, trans_a=1)
         covariance: FloatArray = gram(whitened)
         covariance += self._covariance_of_g(prediction.contexts, local)
