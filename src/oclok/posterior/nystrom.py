@@ -226,6 +226,12 @@ class NystromModel(Persistent):
         Returns:
             The innovations, each of shape (N,); None if the outcomes are not few.
         """
+        with blas_threads(2.0 * self.rank**2 * len(y)):
+            return self._learn(prediction, y, weights)
+
+    def _learn(
+        self, prediction: Prediction, y: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
         f = self.worked(prediction)
         noise = self.noise_std / np.sqrt(weights)
         mean: FloatArray = dgemv(1.0, f.phi, self.m, trans=1)

@@ -32,6 +32,7 @@ from oclok.posterior.forest import NONE, TREES, Forest, grown_to
 from oclok.posterior.linalg import add_to_diagonal, factor, gram
 from oclok.posterior.nystrom import Features, NystromModel
 from oclok.posterior.prediction import Prediction
+from oclok.threads import blas_threads
 from oclok.typing import BoolArray, FloatArray, IntArray
 
 #: Nearest outcomes of an arm that may be chosen. Regret of Bayes-UCB after 600 rounds with
@@ -131,13 +132,15 @@ class VecchiaModel(Persistent):
 
     def predict(self, X: FloatArray) -> Prediction:
         """Return mean and std of f at X (M, D)."""
-        phi, residual = self.weights.features(X)
-        return self._prediction(X, self._condition(X, phi, residual, NEAREST, TREES))
+        with blas_threads(0.0):
+            phi, residual = self.weights.features(X)
+            return self._prediction(X, self._condition(X, phi, residual, NEAREST, TREES))
 
     def screen(self, X: FloatArray) -> Prediction:
         """Return mean and std of f at X (M, D) given the nearest outcome of each alone."""
-        phi, residual = self.weights.features(X)
-        return self._prediction(X, self._condition_on_one(X, phi, residual))
+        with blas_threads(0.0):
+            phi, residual = self.weights.features(X)
+            return self._prediction(X, self._condition_on_one(X, phi, residual))
 
     def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
         """Return `prediction` with that of `predict` at `positions`."""
@@ -148,8 +151,9 @@ class VecchiaModel(Persistent):
         if len(positions) == 0:
             return prediction
         X, phi = prediction.contexts[positions], rough.phi[:, positions]
-        local = self._condition(X, phi, rough.residual[positions], NEAREST, TREES)
-        sharp = self._prediction(X, local)
+        with blas_threads(0.0):
+            local = self._condition(X, phi, rough.residual[positions], NEAREST, TREES)
+            sharp = self._prediction(X, local)
         mean, std = prediction.mean.copy(), prediction.std.copy()
         mean[positions], std[positions] = sharp.mean, sharp.std
         work = rough.replaced(positions, local)
