@@ -180,6 +180,8 @@ class DictionaryPosterior(Posterior):
         """Return `count` samples of f at `contexts` (M, D), shape (count, M)."""
         if isinstance(self._model, ExactPosterior):
             return super().sample_paths(contexts, count, rng)
+        if isinstance(self._model, VecchiaModel):
+            return self._model.sample_paths(self.checked(contexts), count, rng)
         return sample_weights(self._model, self.checked(contexts), count, rng)
 
     def refine(self, prediction: Prediction) -> Prediction:

@@ -41,6 +41,19 @@ class Forest(Persistent):
         self._where = np.full((0, TREES), NONE, dtype=np.intp)
         self._nodes = TREES
 
+    def _state(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state["_threshold"] = self._threshold[: self._nodes]
+        for name in ("_axis", "_children", "_members", "_count"):
+            state[name] = state[name][: self._nodes].astype(np.int32)
+        state["_where"] = self._where.astype(np.int32)
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in ("_axis", "_children", "_members", "_count", "_where"):
+            setattr(self, name, state[name].astype(np.intp))
+
     def candidates(self, X: FloatArray, trees: int = TREES) -> IntArray:
         """Return candidates for each of X (M, D), padded with -1, (M, trees · BUCKET).
 

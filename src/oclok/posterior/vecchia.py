@@ -176,6 +176,19 @@ class VecchiaModel(Persistent):
         covariance += self._covariance_of_g(prediction.contexts, local)
         return covariance
 
+    def sample_paths(self, X: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` samples of f at X (M, D), shape (count, M); g is drawn independently."""
+        W = self.weights.m[:, None] + self.weights.S @ rng.standard_normal((self.rank, count))
+        result = np.empty((count, len(X)))
+        for start in range(0, len(X), LEARNED_AT_ONCE):
+            part = slice(start, start + LEARNED_AT_ONCE)
+            phi, residual = self.weights.features(X[part])
+            local = self._condition(X[part], phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
+            noise = rng.standard_normal((count, len(local.mean)))
+            result[:, part] = dgemm(1.0, W, local.features, trans_a=1)
+            result[:, part] += local.mean + np.sqrt(local.variance) * noise
+        return result
+
     def learn(
         self, prediction: Prediction, y: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
