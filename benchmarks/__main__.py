@@ -12,6 +12,7 @@ from benchmarks import environment, report
 NAMES = (
     "simulation",
     "growth",
+    "budget",
     "floor",
     "arms",
     "oracles",

@@ -46,7 +46,8 @@ def _rough_kernels(rounds: int, repeats: int) -> list[Target]:
         say(f"rough: {name}")
         taken = np.empty((repeats, 2))
         for repeat in range(repeats):
-            pair = (workload.dictionary(kernel), workload.exact(kernel))
+            within = workload.dictionary(kernel, max_rank=5 * rounds)  # beyond it: `budget`
+            pair = (within, workload.exact(kernel))
             for which, policy in enumerate(pair):
                 time.sleep(0.1)
                 taken[repeat, which] = workload.play(policy, tasks[:rounds]).seconds.sum()

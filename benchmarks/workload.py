@@ -75,9 +75,9 @@ def exact(kernel: Any = None) -> OClokUCB:
     return policy(ExactPosterior(kernel or RBF(1.0), NOISE_STD))
 
 
-def dictionary(kernel: Any = None) -> OClokUCB:
+def dictionary(kernel: Any = None, **budget: int) -> OClokUCB:
     """Return O'CLOK-UCB as it comes, with the dictionary."""
-    return policy(DictionaryPosterior(kernel or RBF(1.0), NOISE_STD))
+    return policy(DictionaryPosterior(kernel or RBF(1.0), NOISE_STD, **budget))
 
 
 def sparse() -> OClokUCB:

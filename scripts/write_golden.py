@@ -86,6 +86,9 @@ MADE: dict[str, Callable[[], Persistent]] = {
     # posteriors
     "exact": lambda: taught(ExactPosterior(Matern(0.5, nu=2.5), 0.1), 20),
     "dictionary-exact": lambda: taught(DictionaryPosterior(RBF(1.0), 0.1), 20),
+    "dictionary-beyond": lambda: taught(
+        DictionaryPosterior(Matern(0.5, nu=1.5), 0.1, max_rank=16), 60
+    ),
     "dictionary": lambda: taught(DictionaryPosterior(RBF(1.0), 0.1), 220),
     "forgetting-window": lambda: taught(
         ForgettingPosterior(DictionaryPosterior(RBF(1.0), 0.1), window=20), 40

@@ -9,7 +9,7 @@ import numpy as np
 
 from oclok.decision import Decision
 from oclok.persistence import Persistent
-from oclok.typing import BoolArray
+from oclok.typing import BoolArray, FloatArray
 
 
 class Pending(Persistent):
@@ -39,6 +39,16 @@ class Pending(Persistent):
     def drop(self, decision: Decision) -> None:
         """Stop waiting for outcomes of `decision`."""
         del self._entries[decision.round]
+
+    def contexts(self, most: int) -> FloatArray | None:
+        """Return the contexts (P, D) of the latest arms, at `most` so many, that wait."""
+        parts, count = [], 0
+        for decision, missing in reversed(self._entries.values()):
+            if count >= most:
+                break
+            parts.append(decision.contexts[missing])
+            count += len(parts[-1])
+        return np.vstack(parts[::-1])[-most:] if parts else None
 
     def _state(self) -> dict[str, Any]:
         if not self._entries:

@@ -150,6 +150,20 @@ class Posterior(Persistent, ABC):
         """Return a prediction with tighter bounds; `prediction` itself if there is none."""
         return prediction
 
+    def screen(self, contexts: Asked) -> Prediction:
+        """Return what is quick to say of many contexts (M, D), of which few will matter.
+
+        It may be less certain than `predict`; `sharpen` makes up for that where it matters.
+        """
+        return self.predict(contexts)
+
+    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
+        """Return a prediction of `screen` with what `predict` says of contexts at `positions`.
+
+        `prediction` itself if it says all that already.
+        """
+        return prediction
+
     def offer(self, contexts: Asked) -> None:
         """Tell which contexts (M, D) were available, chosen or not; changes no answer.
 

@@ -43,7 +43,8 @@ class Conditioned:
             self._covariance = posterior.covariance(available)
             return
         count = len(available.contexts)
-        self._covariance = posterior.covariance(np.vstack([available.contexts, pending]))
+        together = np.vstack([available.contexts, pending])
+        self._covariance = posterior.covariance(posterior.screen(together))
         self.condition(np.arange(count, count + len(pending)))
         self._covariance = self._covariance[:count, :count]
 

@@ -3,26 +3,32 @@
 Smooth kernels have a small numerical rank: given some hundred well-chosen contexts U, every
 other context has next to no variance left. The posterior is then Bayesian linear regression on
 their features (`nystrom.py`), with a bound on its error (`bounds.py`); `selection.py` chooses U.
+For other kernels, or contexts that no dictionary of `max_rank` covers, what the dictionary
+leaves is learned from the nearest outcomes (`vecchia.py`).
 
               N ≥ next try, and few pivots cover all contexts
     exact  ──────────────────────────────────────────────────►  dictionary  ─┐ contexts that it
-      ▲                                                             │   ▲    │ does not cover:
-      └─────────────────────────────────────────────────────────────┘   └────┘ it grows
-              growing costs more than the dictionary saves
+      │                                                             │   ▲    │ does not cover:
+      │ N > max_rank                      growing is too much for   │   └────┘ it grows
+      ▼                                   one call, or ends above   │   ▲
+    nearest outcomes  ◄─────────────────  max_rank  ◄───────────────┘   │ a larger dictionary
+      └─────────────────────────────────────────────────────────────────┘ has caught up
 
-A finer dictionary is made and kept up only for rounds in which the bounds of the first do not
-settle a decision.
+A larger dictionary that is too much for one call learns the past in steps, a step per update
+(`maintain` does all of them), and then takes over. A finer dictionary is made and kept up only
+for rounds in which the bounds of the first do not settle a decision.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oclok.posterior.base import Posterior
 from oclok.posterior.exact import ExactPosterior
-from oclok.posterior.nystrom import FEW, NystromModel
+from oclok.posterior.nystrom import FEW, LEARNED_AT_ONCE, NystromModel
 from oclok.posterior.paths import sample_weights
 from oclok.posterior.prediction import Asked, Prediction
 from oclok.posterior.selection import (
@@ -32,10 +38,12 @@ from oclok.posterior.selection import (
     first_model,
     latest,
     most_pivots,
+    partial_model,
     sample,
 )
-from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import as_positive
+from oclok.posterior.vecchia import VecchiaModel
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from oclok.validation import as_count, as_positive
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -50,12 +58,15 @@ FINER = 10.0
 #: Outcomes up to which undecided rounds go to the finer dictionary: a round of 5 outcomes
 #: that does costs 1.6 times one that does not, and from here on nearly every one would.
 MOST_TO_REFINE = 50_000
+#: Outcomes that it learns in one call, if it has to catch up.
+MOST_TO_CATCH_UP = 4_096
 #: Contexts above the tolerance wait until they are this fraction of the dictionary, so that it
 #: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
 NOVEL_FRACTION, URGENT = 1 / 16, 10.0
-#: Growths that may cost more than the dictionary saves, with this many arms per round, before
-#: it is given up. Contexts that drift for ever need new dictionary entries for ever.
-GROWTHS, TYPICAL_ARMS = 10, 100
+#: Operations, 2Nr² of them, up to which a dictionary grows within one call: about 10 ms.
+MOST_TO_GROW = 2.5e8
+#: Most basis functions. A round of 100 arms takes 1 ms at rank 200, 5 ms at rank 512.
+MAX_RANK = 512
 
 
 class DictionaryPosterior(Posterior):
@@ -66,6 +77,8 @@ class DictionaryPosterior(Posterior):
         noise_std: standard deviation σ of the noise of an outcome.
         tolerance: a context enters the dictionary when its variance, given those in it, is
             above this; at most 1e-6 σ² is used.
+        max_rank: most basis functions. Beyond it, the posterior is an approximation with no
+            bounds: a dictionary of half as many, and the nearest outcomes of each arm.
 
     Example:
         >>> import numpy as np
@@ -77,14 +90,22 @@ class DictionaryPosterior(Posterior):
         (2000, True)
     """
 
-    def __init__(self, kernel: Kernel, noise_std: float, tolerance: float = 1e-8) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        noise_std: float,
+        tolerance: float = 1e-8,
+        max_rank: int = MAX_RANK,
+    ) -> None:
         super().__init__(kernel, noise_std)
         self._given_tolerance = as_positive(tolerance, "tolerance")
         self.tolerance = min(self._given_tolerance, LARGEST_TOLERANCE * self.noise_std**2)
-        self._model: ExactPosterior | NystromModel = self._exact()
+        self.max_rank = as_count(max_rank, "max_rank")
+        self._model: ExactPosterior | NystromModel | VecchiaModel = self._exact()
+        self._successor: NystromModel | None = None
+        self._taught = 0
         self._finer: NystromModel | None = None
         self._finer_size = self._finer_made_at = 0
-        self._saved = 0.0
         self._remembered: FloatArray | None = None
         self._novel: FloatArray | None = None
         self._next_try = float(FIRST_TRY)
@@ -94,7 +115,10 @@ class DictionaryPosterior(Posterior):
     ) -> DictionaryPosterior:
         """Return a posterior that has learned nothing, but has been offered the same contexts."""
         other = DictionaryPosterior(
-            kernel or self.kernel, noise_std or self.noise_std, self._given_tolerance
+            kernel or self.kernel,
+            noise_std or self.noise_std,
+            self._given_tolerance,
+            self.max_rank,
         )
         other._remembered = self._remembered
         return other
@@ -117,23 +141,38 @@ class DictionaryPosterior(Posterior):
         return self._model.inducing
 
     def predict(self, contexts: Asked) -> Prediction:
-        """Return mean and std of f at `contexts` (M, D), with bounds."""
+        """Return mean and std of f at `contexts` (M, D), with bounds where there are any."""
         if isinstance(self._model, ExactPosterior):
             return self._model.predict(contexts)
         return self._model.predict(self.checked(contexts))
+
+    def screen(self, contexts: Asked) -> Prediction:
+        """Return what is quick to say of many contexts; `sharpen` says the rest of few."""
+        if isinstance(self._model, VecchiaModel):
+            return self._model.screen(self.checked(contexts))
+        return self.predict(contexts)
+
+    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
+        """Return `prediction` with what `predict` says at `positions`."""
+        if isinstance(self._model, VecchiaModel):
+            return self._model.sharpen(prediction, positions)
+        return prediction
 
     def covariance(self, contexts: Asked) -> FloatArray:
         """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
         if isinstance(self._model, ExactPosterior):
             return self._model.covariance(contexts)
-        return self._model.covariance_of(self._asked(contexts), self.tolerance)
+        asked = self._asked(contexts)
+        if isinstance(self._model, VecchiaModel):
+            return self._model.covariance_of(asked)
+        return self._model.covariance_of(asked, self.tolerance)
 
     def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
         """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
         if isinstance(self._model, ExactPosterior):
             return self._model.sample(contexts, rng)
         asked = self._asked(contexts)
-        if self._model.worked(asked).largest > self.tolerance:
+        if isinstance(self._model, VecchiaModel) or self._uncovered(asked).any():
             return super().sample(asked, rng)
         return self._model.sample(asked, rng)
 
@@ -141,6 +180,8 @@ class DictionaryPosterior(Posterior):
         """Return `count` samples of f at `contexts` (M, D), shape (count, M)."""
         if isinstance(self._model, ExactPosterior):
             return super().sample_paths(contexts, count, rng)
+        if isinstance(self._model, VecchiaModel):
+            return self._model.sample_paths(self.checked(contexts), count, rng)
         return sample_weights(self._model, self.checked(contexts), count, rng)
 
     def refine(self, prediction: Prediction) -> Prediction:
@@ -148,7 +189,7 @@ class DictionaryPosterior(Posterior):
 
         First rounding is bounded closely; asked for more, the finer dictionary answers.
         """
-        if isinstance(self._model, ExactPosterior):
+        if not isinstance(self._model, NystromModel):
             return prediction
         tight = self._model.tightened(prediction)
         if tight is not prediction:
@@ -156,6 +197,8 @@ class DictionaryPosterior(Posterior):
         if len(self) > MOST_TO_REFINE or prediction.work is None:
             return prediction
         finer = self._finer_model(self._model)
+        if finer is None:
+            return prediction
         answer = finer.tightened(finer.predict(prediction.contexts))
         return Prediction(
             answer.contexts, answer.mean, answer.std, answer.mean_error, answer.std_error
@@ -166,14 +209,15 @@ class DictionaryPosterior(Posterior):
         X = self.checked(contexts)
         if isinstance(self._model, ExactPosterior):
             self._remembered = latest(self._remembered, sample([X]))
-            return
-        if len(X) > REMEMBERED:
-            contexts = X = sample([X])
-        f = self._model.worked(self._asked(contexts))
-        if f.largest > self.tolerance:
-            novel = X[f.residual > self.tolerance]
-            self._novel = latest(self._novel, novel)
-            self._remembered = latest(self._remembered, novel)
+        elif isinstance(self._model, NystromModel):
+            if len(X) > REMEMBERED:
+                contexts = sample([X])
+            self._note(self._asked(contexts))
+
+    def maintain(self) -> None:
+        """Finish growing, if a larger dictionary is learning the past."""
+        while self._successor is not None:
+            self._advance()
 
     def update(
         self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
@@ -183,10 +227,11 @@ class DictionaryPosterior(Posterior):
         y, w = self.checked_outcomes(outcomes, weights, len(asked.contexts))
         if not self._must_change(asked):
             self._absorb(asked, y, w)
+        elif isinstance(self._model, NystromModel):
+            self._grow(self._model, asked.contexts, y, w)
         elif isinstance(self._model, ExactPosterior):
             self._leave_exact(self._model, asked.contexts, y, w)
-        else:
-            self._grow(self._model, asked.contexts, y, w)
+        self._advance()
 
     def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Update, and return the `innovations` of the outcomes."""
@@ -196,12 +241,13 @@ class DictionaryPosterior(Posterior):
             return super().learn(asked, y)
         innovations = self._absorb(asked, y, w)
         assert innovations is not None  # as there are few
+        self._advance()
         return innovations
 
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         known = self.observations
-        if isinstance(self._model, ExactPosterior) or not (known.weights == 1.0).all():
+        if not isinstance(self._model, NystromModel) or not (known.weights == 1.0).all():
             super().correct(contexts, before, after)
             return
         X = self.checked(contexts)
@@ -210,7 +256,7 @@ class DictionaryPosterior(Posterior):
         positions = known.find(X, old)
         self._model.correct(self._asked(contexts), new - old)
         known.outcomes[positions] = new
-        self._finer = None
+        self._successor = self._finer = None
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""
@@ -219,14 +265,14 @@ class DictionaryPosterior(Posterior):
         else:
             self._model.discount(as_positive(rate, "rate"))
             self.observations.weights[:] *= rate
-            self._finer = None
+            self._successor = self._finer = None
 
     def _asked(self, contexts: Asked) -> Prediction:
         """Return `contexts` as a prediction, with their features if there is a dictionary."""
         asked = contexts
         if not isinstance(asked, Prediction):
             asked = Prediction.of(self.checked(asked))
-        return asked if isinstance(self._model, ExactPosterior) else self._model.asked(asked)
+        return self._model.asked(asked) if isinstance(self._model, NystromModel) else asked
 
     def _exact(self) -> ExactPosterior:
         """Return the exact posterior of all outcomes so far, which shares the observations."""
@@ -235,13 +281,26 @@ class DictionaryPosterior(Posterior):
     def _must_change(self, asked: Prediction) -> bool:
         """Return whether contexts to be learned call for another dictionary, or a first one."""
         if isinstance(self._model, ExactPosterior):
-            return len(self) + len(asked.contexts) >= self._next_try
-        f = self._model.worked(asked)
+            return len(self) + len(asked.contexts) >= min(self._next_try, self.max_rank + 1)
+        if isinstance(self._model, VecchiaModel):
+            return False
         waiting = 0 if self._novel is None else len(self._novel)
-        if f.largest > self.tolerance:
-            waiting += int(np.count_nonzero(f.residual > self.tolerance))
+        waiting += int(np.count_nonzero(self._uncovered(asked)))
         too_many = waiting > max(8, NOVEL_FRACTION * self._model.rank)
-        return too_many or f.largest > URGENT * self.tolerance
+        return too_many or self._model.worked(asked).largest > URGENT * self.tolerance
+
+    def _uncovered(self, asked: Prediction) -> BoolArray:
+        """Return which contexts the dictionary does not cover, shape (M,)."""
+        assert isinstance(self._model, NystromModel)
+        is_uncovered: BoolArray = self._model.worked(asked).residual > self.tolerance
+        return is_uncovered
+
+    def _note(self, asked: Prediction) -> None:
+        """Remember which contexts the dictionary does not cover."""
+        novel = asked.contexts[self._uncovered(asked)]
+        if len(novel):
+            self._novel = latest(self._novel, novel)
+            self._remembered = latest(self._remembered, novel)
 
     def _absorb(
         self, asked: Prediction, y: FloatArray, weights: FloatArray
@@ -253,46 +312,76 @@ class DictionaryPosterior(Posterior):
                 return model.learn(asked, y)
             model.update(asked, y, weights)
             return None
-        f = model.worked(asked)
-        novel = asked.contexts[f.residual > self.tolerance]
-        innovations = model.learn(asked, y, weights)
+        if isinstance(model, NystromModel):
+            self._note(asked)
+        if isinstance(model, VecchiaModel) and len(y) > FEW:
+            model = copy.deepcopy(model)  # so that all or none is learned
+            model.learn_all(asked.contexts, y, weights)
+            innovations, self._model = None, model
+        else:
+            innovations = model.learn(asked, y, weights)
         self.observations.extend(asked.contexts, y, weights)
-        if len(novel):
-            self._novel = latest(self._novel, novel)
-        saved = float(len(self)) ** 2 - 2.0 * model.rank**2
-        self._saved += max(saved, 0.0) * TYPICAL_ARMS
         return innovations
 
     def _leave_exact(
         self, exact: ExactPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
     ) -> None:
-        """Learn with a first dictionary, or stay exact if that would be too large."""
-        known = self.observations
+        """Learn with a first dictionary; if that would be too large, exactly or by neighbours."""
+        seen: list[FloatArray | None] = [self.observations.contexts, X]
+        count = len(self) + len(y)
         model = first_model(
-            self.prior, self.noise_std, [known.contexts, X], self._remembered, self.tolerance
+            self.prior,
+            self.noise_std,
+            seen,
+            self._remembered,
+            self.tolerance,
+            min(most_pivots(count), self.max_rank),
         )
-        if model is None:
+        if model is not None:
+            self._teach(model, X, y, weights)
+        elif count <= self.max_rank:
             exact.update(X, y, weights)
             self._next_try = RETRY * len(self)
         else:
-            self._teach(model, X, y, weights)
+            part = partial_model(
+                self.prior, self.noise_std, [*seen, self._remembered], self.max_rank // 2
+            )
+            self._teach(VecchiaModel(part), X, y, weights)
 
     def _grow(self, model: NystromModel, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn with a dictionary that covers all contexts, or exactly if that is cheaper."""
+        """Learn with a dictionary that covers all contexts, at once or later."""
         count = len(self) + len(y)
-        grown = covering_model(model, [self._novel, X], self.tolerance, most_pivots(count))
-        cost = 0.0 if grown is None else 2.0 * count * grown.rank**2
-        if grown is not None and self._saved >= (1 - GROWTHS) * cost:
+        largest = min(most_pivots(count), self.max_rank)
+        grown = covering_model(model, [self._novel, X], self.tolerance, largest)
+        if grown is not None and 2.0 * count * grown.rank**2 <= MOST_TO_GROW:
             self._teach(grown, X, y, weights)
-            self._saved -= cost
-        else:
+        elif count <= self.max_rank:
             exact = self._exact()
             exact.update(X, y, weights)
-            self._model, self._next_try, self._saved = exact, 2.0 * count, 0.0
+            self._model, self._next_try = exact, 2.0 * count
+        else:
+            local = VecchiaModel(copy.deepcopy(model))
+            local.learn_all(X, y, weights)
+            self.observations.extend(X, y, weights)
+            self._model, self._successor, self._taught = local, grown, 0
         self._novel = self._finer = None
 
+    def _advance(self) -> None:
+        """Teach the successor a part of what it missed, and let it take over if that was all."""
+        if self._successor is None:
+            return
+        known, part = self.observations, slice(self._taught, self._taught + LEARNED_AT_ONCE)
+        self._successor.learn_all(known.contexts[part], known.outcomes[part], known.weights[part])
+        self._taught = min(part.stop, len(self))
+        if self._taught == len(self):
+            self._model, self._successor = self._successor, None
+
     def _teach(
-        self, model: NystromModel, X: FloatArray, y: FloatArray, weights: FloatArray
+        self,
+        model: NystromModel | VecchiaModel,
+        X: FloatArray,
+        y: FloatArray,
+        weights: FloatArray,
     ) -> None:
         """Make `model` the one in use, after all outcomes so far and y seen at X."""
         known = self.observations
@@ -301,14 +390,14 @@ class DictionaryPosterior(Posterior):
         known.extend(X, y, weights)
         self._model = model
 
-    def _finer_model(self, model: NystromModel) -> NystromModel:
-        """Return a model with a finer dictionary that knows all outcomes so far."""
+    def _finer_model(self, model: NystromModel) -> NystromModel | None:
+        """Return a model with a finer dictionary, once it has learned all outcomes so far."""
         known = self.observations
-        finer, start = self._finer, self._finer_size
-        if finer is None or len(self) > 2 * self._finer_made_at:
+        if self._finer is None or len(self) > 2 * self._finer_made_at:
             tolerance = FINER / max(len(self), 1_000) * self.tolerance
-            finer = finer_model(model, [known.contexts, self._remembered], tolerance)
-            start, self._finer_made_at = 0, len(self)
-        finer.learn_all(known.contexts[start:], known.outcomes[start:], known.weights[start:])
-        self._finer, self._finer_size = finer, len(self)
-        return finer
+            self._finer = finer_model(model, [known.contexts, self._remembered], tolerance)
+            self._finer_size, self._finer_made_at = 0, len(self)
+        part = slice(self._finer_size, self._finer_size + MOST_TO_CATCH_UP)
+        self._finer.learn_all(known.contexts[part], known.outcomes[part], known.weights[part])
+        self._finer_size = min(part.stop, len(self))
+        return self._finer if self._finer_size == len(self) else None

@@ -18,7 +18,7 @@ from oclok.posterior.base import Posterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Asked, Prediction
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_probability
 
 if TYPE_CHECKING:
@@ -123,6 +123,15 @@ class ForgettingPosterior(Posterior):
     def predict(self, contexts: Asked) -> Prediction:
         """Return mean and std of f, as it is now, at `contexts` (M, D)."""
         return self._inner.predict(contexts).without_bounds()
+
+    def screen(self, contexts: Asked) -> Prediction:
+        """Return what is quick to say of many contexts (M, D), of which few will matter."""
+        return self._inner.screen(contexts).without_bounds()
+
+    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
+        """Return a prediction of `screen` with what `predict` says of contexts at `positions`."""
+        sharp = self._inner.sharpen(prediction, positions)
+        return sharp if sharp is prediction else sharp.without_bounds()
 
     def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
         """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""

@@ -48,6 +48,8 @@ class Covariance(Persistent):
 
     Attributes:
         dimension: D, where the kernel has a lengthscale for each column; None otherwise.
+        length_scale: the shortest of its lengthscales, shape () or (D,); 1 if it has none.
+        is_stationary: whether k(x, y) depends on x - y alone.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -109,6 +111,9 @@ class Covariance(Persistent):
         self._is_compiled = _is_compiled(self.kernel)
         self.dimension = _dimension(self.kernel)
         self._length_scales = _length_scales(self.kernel)
+        scales = np.broadcast_arrays(*self._length_scales) or [np.ones(())]
+        self.length_scale: FloatArray = np.min(scales, axis=0)
+        self.is_stationary = bool(self.kernel.is_stationary())
 
 
 def _length_scales(kernel: Any) -> list[FloatArray]:

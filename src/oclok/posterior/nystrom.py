@@ -127,6 +127,11 @@ class NystromModel(Persistent):
         self._prepare()
 
     @property
+    def version(self) -> object:
+        """Token of the state: another one after every change."""
+        return self._version
+
+    @property
     def rank(self) -> int:
         """Size of the dictionary."""
         return len(self.U)
@@ -156,6 +161,11 @@ class NystromModel(Persistent):
         variance += features.residual
         work = Features(features.phi, whitened, features.residual, self._loose(features, squares))
         return self._bounded(X, mean, np.sqrt(variance), work)
+
+    def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return φ (r, M) and ρ (M,) of X (M, D)."""
+        f, _ = self._nystrom(X)
+        return f.phi, f.residual
 
     def asked(self, prediction: Prediction) -> Prediction:
         """Return `prediction` with its features, computed again if it is stale."""
@@ -216,6 +226,12 @@ class NystromModel(Persistent):
         Returns:
             The innovations, each of shape (N,); None if the outcomes are not few.
         """
+        with blas_threads(2.0 * self.rank**2 * len(y)):
+            return self._learn(prediction, y, weights)
+
+    def _learn(
+        self, prediction: Prediction, y: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
         f = self.worked(prediction)
         noise = self.noise_std / np.sqrt(weights)
         mean: FloatArray = dgemv(1.0, f.phi, self.m, trans=1)

@@ -1,0 +1,152 @@
+"""Near neighbours in bounded time, in any dimension: a forest of random k-d trees.
+
+    X    contexts (N, D), kept by the caller        T    number of trees
+
+Every tree sorts all contexts into buckets. A full bucket is split at the median of one
+coordinate, drawn at random in proportion to its variance, so that trees differ: the neighbours
+that one tree cuts off, another keeps. The contexts that share a bucket with x in some tree are
+its candidates; finding them takes O(T log N) comparisons and no distances.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oclok.persistence import Persistent
+from oclok.typing import BoolArray, FloatArray, IntArray
+
+#: Trees, and contexts per bucket. With Matérn 5/2 in 8 dimensions, the std of promising arms
+#: given 64 neighbours is 1.20 times the exact one with 6 trees, 1.3 with 3.
+TREES, BUCKET = 6, 48
+NONE = -1
+
+
+class Forest(Persistent):
+    """Positions of contexts, found again by nearness.
+
+    Args:
+        scale: lengthscales of the coordinates, shape () or (D,).
+    """
+
+    def __init__(self, scale: FloatArray) -> None:
+        self._scale = scale
+        self._rng = np.random.default_rng(0)
+        self._axis = np.full(TREES, NONE, dtype=np.intp)
+        self._threshold = np.zeros(TREES)
+        self._children = np.zeros((TREES, 2), dtype=np.intp)
+        self._members = np.full((TREES, BUCKET), NONE, dtype=np.intp)
+        self._count = np.zeros(TREES, dtype=np.intp)
+        self._where = np.full((0, TREES), NONE, dtype=np.intp)
+        self._nodes = TREES
+
+    def _state(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state["_threshold"] = self._threshold[: self._nodes]
+        for name in ("_axis", "_children", "_members", "_count"):
+            state[name] = state[name][: self._nodes].astype(np.int32)
+        state["_where"] = self._where.astype(np.int32)
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in ("_axis", "_children", "_members", "_count", "_where"):
+            setattr(self, name, state[name].astype(np.intp))
+
+    def candidates(self, X: FloatArray, trees: int = TREES) -> IntArray:
+        """Return candidates for each of X (M, D), padded with -1, (M, trees · BUCKET).
+
+        Candidates of several trees repeat; those of one do not.
+        """
+        members: IntArray = self._members[self._buckets(X, trees)]
+        return members.reshape(len(X), trees * BUCKET)
+
+    def insert(self, X: FloatArray, position: int) -> None:
+        """Add the context X[position], in place of an older one if there was one."""
+        if position < len(self._where) and self._where[position, 0] != NONE:
+            self._remove(position)
+        self._where = grown_to(self._where, position + 1, NONE)
+        for tree in range(TREES):
+            while True:
+                node = self._descend(tree, X[position])
+                count = int(self._count[node])
+                if count < BUCKET:
+                    break
+                self._split(node, tree, X)
+            self._members[node, count] = position
+            self._count[node] = count + 1
+            self._where[position, tree] = node
+
+    def _buckets(self, X: FloatArray, trees: int) -> IntArray:
+        """Return the bucket of each of X in each tree, shape (M, trees)."""
+        node = np.tile(np.arange(trees), len(X))
+        row = np.repeat(np.arange(len(X)), trees)
+        inner = np.flatnonzero(self._axis[node] != NONE)
+        while inner.size:
+            at = node[inner]
+            is_above = X[row[inner], self._axis[at]] > self._threshold[at]
+            node[inner] = self._children[at, is_above.view(np.int8)]
+            inner = inner[self._axis[node[inner]] != NONE]
+        return node.reshape(len(X), trees)
+
+    def _descend(self, node: int, x: FloatArray) -> int:
+        while (axis := self._axis[node]) != NONE:
+            node = int(self._children[node, int(x[axis] > self._threshold[node])])
+        return node
+
+    def _remove(self, position: int) -> None:
+        for tree, node in enumerate(self._where[position].tolist()):
+            if node != NONE:
+                members = self._members[node]
+                self._fill(node, tree, members[(members != position) & (members != NONE)])
+
+    def _split(self, node: int, tree: int, X: FloatArray) -> None:
+        """Make room in a full bucket: split it, or forget half of it where all are equal."""
+        members = self._members[node].copy()
+        rows = X[members]
+        variance = (rows / self._scale).var(axis=0)
+        total = variance.sum()
+        if total > 0:
+            axis = int(self._rng.choice(len(variance), p=variance / total))
+            values = rows[:, axis]
+            for threshold in (float(np.median(values)), float(values.mean())):
+                is_above = values > threshold
+                if is_above.any() and not is_above.all():
+                    self._branch(node, tree, axis, threshold, members, is_above)
+                    return
+        self._where[members[: BUCKET // 2], tree] = NONE
+        self._fill(node, tree, members[BUCKET // 2 :])
+
+    def _branch(
+        self,
+        node: int,
+        tree: int,
+        axis: int,
+        threshold: float,
+        members: IntArray,
+        is_above: BoolArray,
+    ) -> None:
+        first = self._nodes
+        for name in ("_axis", "_threshold", "_children", "_members", "_count"):
+            setattr(self, name, grown_to(getattr(self, name), first + 2, NONE))
+        self._nodes = first + 2
+        self._fill(first, tree, members[~is_above])
+        self._fill(first + 1, tree, members[is_above])
+        self._fill(node, tree, members[:0])
+        self._axis[node], self._threshold[node] = axis, threshold
+        self._children[node] = first, first + 1
+
+    def _fill(self, node: int, tree: int, members: IntArray) -> None:
+        self._members[node] = NONE
+        self._members[node, : len(members)] = members
+        self._count[node] = len(members)
+        self._where[members, tree] = node
+
+
+def grown_to(rows: Any, size: int, value: float) -> Any:
+    """Return `rows` with room for `size` of them, doubling it; new ones have `value`."""
+    if size <= len(rows):
+        return rows
+    room = np.full((max(size, 2 * len(rows)) - len(rows), *rows.shape[1:]), value, rows.dtype)
+    return np.concatenate([rows, room])

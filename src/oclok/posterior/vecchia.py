@@ -1,0 +1,331 @@
+"""Beyond the budget: features of a dictionary and, for what they leave, the nearest outcomes.
+
+    f = φᵀw + g       φ, w: features of a dictionary and their weights (`nystrom.py`)
+                      g:    the rest, of prior covariance E(x, x') = k(x, x') - φ(x)ᵀφ(x')
+    n                 nearest outcomes of a context x: features Φ_n (r, n), outcomes y_n (n,)
+    ρ, e, E_n         E between x and x, x and n, n and n
+    V²                noise variances of outcomes, a diagonal matrix
+
+Given w, g(x) is conditioned on the nearest outcomes alone (Vecchia 1988), w on all outcomes:
+
+    h = (E_n + V²)⁻¹e        φ̃ = φ - Φ_n h        λ = ρ - eᵀh
+    mean = φ̃ᵀm + hᵀy_n       variance = λ + |Sᵀφ̃|²
+
+A new outcome y is an observation of w: y - hᵀy_n has the features φ̃ and the noise variance
+λ + V². Those of one batch are whitened by the Cholesky factor of (ssᵀ) ∘ E + V², s² = λ/ρ: the
+correlations of g are taken to be those before conditioning. As neighbours are always earlier
+outcomes, this is one Gaussian model of all that was observed. It is the exact posterior if
+E = 0, or if all outcomes are neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg.blas import dgemm, dgemv, dsyrk, dtrsm
+from scipy.linalg.lapack import dposv
+
+from oclok.persistence import Persistent
+from oclok.posterior.forest import NONE, TREES, Forest, grown_to
+from oclok.posterior.linalg import add_to_diagonal, factor, gram
+from oclok.posterior.nystrom import Features, NystromModel
+from oclok.posterior.prediction import Prediction
+from oclok.threads import blas_threads
+from oclok.typing import BoolArray, FloatArray, IntArray
+
+#: Nearest outcomes of an arm that may be chosen. Regret of Bayes-UCB after 600 rounds with
+#: Matérn 5/2 in 8 dimensions, relative to exact: 1.13 with 32, 1.03 with 64.
+NEAREST = 64
+#: The same, and how many trees are searched, for outcomes that are learned many at once.
+NEAREST_OF_MANY, TREES_OF_MANY = 16, 2
+#: Outcomes that can be neighbours: the latest. It bounds the memory; w remembers all outcomes.
+WINDOW = 32_768
+#: Outcomes that are learned at once.
+LEARNED_AT_ONCE = 512
+#: Noise variances below this fraction of the prior's are rounding error in E.
+LEAST_NOISE = 1e-10
+
+
+@dataclass(frozen=True)
+class Local:
+    """Contexts given their neighbours: φ and φ̃, (r, M); ρ, λ and hᵀy_n, (M,).
+
+    `is_sharp` tells for which of them all neighbours were used, and not just the nearest one.
+    """
+
+    phi: FloatArray
+    features: FloatArray
+    residual: FloatArray
+    variance: FloatArray
+    mean: FloatArray
+    is_sharp: BoolArray
+
+    def at(self, positions: IntArray) -> Local:
+        """Return the same for the contexts at `positions`."""
+        return Local(
+            np.asfortranarray(self.phi[:, positions]),
+            np.asfortranarray(self.features[:, positions]),
+            self.residual[positions],
+            self.variance[positions],
+            self.mean[positions],
+            self.is_sharp[positions],
+        )
+
+    def replaced(self, positions: IntArray, other: Local) -> Local:
+        """Return the same with `other` at `positions`."""
+        features, variance = self.features.copy(order="F"), self.variance.copy()
+        mean, is_sharp = self.mean.copy(), self.is_sharp.copy()
+        features[:, positions] = other.features
+        variance[positions], mean[positions] = other.variance, other.mean
+        is_sharp[positions] = other.is_sharp
+        return Local(self.phi, features, self.residual, variance, mean, is_sharp)
+
+
+class VecchiaModel(Persistent):
+    """What is known of f through a dictionary and the nearest outcomes.
+
+    Args:
+        weights: the dictionary, with what its features have learned so far, if anything: of
+            outcomes at contexts that it covers, whose g is 0.
+    """
+
+    def __init__(self, weights: NystromModel) -> None:
+        self.weights = weights
+        self._forest = Forest(weights.covariance.length_scale)
+        self._X = np.empty((0, weights.U.shape[1]))
+        self._y, self._noise, self._residual = np.empty(0), np.empty(0), np.empty(0)
+        self._phi = np.empty((0, weights.rank))
+        self._size = self._next = 0
+        self._gain = 0.0
+        self._version = object()
+
+    def _state(self) -> dict[str, Any]:
+        """Return the state without Φ and what else follows from contexts and dictionary."""
+        state = {k: v for k, v in self.__dict__.items() if k not in ("_phi", "_version")}
+        for name in ("_X", "_y", "_noise", "_residual"):
+            state[name] = state[name][: self._size]
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _version=object())
+        self._phi = np.empty((self._size, self.weights.rank))
+        for start in range(0, self._size, LEARNED_AT_ONCE):
+            part = slice(start, start + LEARNED_AT_ONCE)
+            self._phi[part] = self.weights.features(self._X[part])[0].T
+
+    @property
+    def rank(self) -> int:
+        """Size of the dictionary."""
+        return self.weights.rank
+
+    @property
+    def inducing(self) -> FloatArray:
+        """The dictionary, shape (r, D)."""
+        return self.weights.inducing
+
+    @property
+    def information_gain(self) -> float:
+        """I(r; f) of all outcomes so far, in nats, in this model."""
+        return self._gain + self.weights.information_gain
+
+    def predict(self, X: FloatArray) -> Prediction:
+        """Return mean and std of f at X (M, D)."""
+        with blas_threads(0.0):
+            phi, residual = self.weights.features(X)
+            return self._prediction(X, self._condition(X, phi, residual, NEAREST, TREES))
+
+    def screen(self, X: FloatArray) -> Prediction:
+        """Return mean and std of f at X (M, D) given the nearest outcome of each alone."""
+        with blas_threads(0.0):
+            phi, residual = self.weights.features(X)
+            return self._prediction(X, self._condition_on_one(X, phi, residual))
+
+    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
+        """Return `prediction` with that of `predict` at `positions`."""
+        if prediction.state is not self._version or not isinstance(prediction.work, Local):
+            return self.predict(prediction.contexts)
+        rough = prediction.work
+        positions = positions[~rough.is_sharp[positions]]
+        if len(positions) == 0:
+            return prediction
+        X, phi = prediction.contexts[positions], rough.phi[:, positions]
+        with blas_threads(0.0):
+            local = self._condition(X, phi, rough.residual[positions], NEAREST, TREES)
+            sharp = self._prediction(X, local)
+        mean, std = prediction.mean.copy(), prediction.std.copy()
+        mean[positions], std[positions] = sharp.mean, sharp.std
+        work = rough.replaced(positions, local)
+        return Prediction(prediction.contexts, mean, std, state=self._version, work=work)
+
+    def worked(self, prediction: Prediction) -> Local:
+        """Return the neighbourhoods behind `prediction`, computed again if it is stale."""
+        every = np.arange(len(prediction.contexts))
+        work = self.sharpen(prediction, every).work
+        assert isinstance(work, Local)
+        return work
+
+    def covariance_of(self, prediction: Prediction) -> FloatArray:
+        """Return the joint covariance (M, M) of f."""
+        local = prediction.work
+        if prediction.state is not self._version or not isinstance(local, Local):
+            local = self.worked(prediction)
+        whitened = dgemm(1.0, self.weights.S, local.features, trans_a=1)
+        covariance: FloatArray = gram(whitened)
+        covariance += self._covariance_of_g(prediction.contexts, local)
+        return covariance
+
+    def sample_paths(self, X: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` samples of f at X (M, D), shape (count, M); g is drawn independently."""
+        W = self.weights.m[:, None] + self.weights.S @ rng.standard_normal((self.rank, count))
+        result = np.empty((count, len(X)))
+        for start in range(0, len(X), LEARNED_AT_ONCE):
+            part = slice(start, start + LEARNED_AT_ONCE)
+            phi, residual = self.weights.features(X[part])
+            local = self._condition(X[part], phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
+            noise = rng.standard_normal((count, len(local.mean)))
+            result[:, part] = dgemm(1.0, W, local.features, trans_a=1)
+            result[:, part] += local.mean + np.sqrt(local.variance) * noise
+        return result
+
+    def learn(
+        self, prediction: Prediction, y: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Learn outcomes y (N,), of noise variance σ² / weights, at the contexts predicted.
+
+        Returns:
+            The innovations, each of shape (N,); None if the outcomes are not few.
+        """
+        return self._learn(prediction.contexts, self.worked(prediction), y, weights)
+
+    def learn_all(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn any number of outcomes y (N,), of noise variance σ² / weights, seen at X (N, D).
+
+        On an error, what was learned of them stays learned.
+        """
+        for start in range(0, len(X), LEARNED_AT_ONCE):
+            part = slice(start, start + LEARNED_AT_ONCE)
+            phi, residual = self.weights.features(X[part])
+            local = self._condition(X[part], phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
+            self._learn(X[part], local, y[part], weights[part])
+
+    def discount(self, rate: float) -> None:
+        """Multiply the weights of all outcomes so far by `rate`."""
+        self.weights.discount(rate)
+        self._noise = self._noise / rate
+        self._version = object()
+
+    def _learn(
+        self, X: FloatArray, local: Local, y: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        least = LEAST_NOISE * self.weights.largest_prior
+        noise = np.maximum(self.weights.noise_std**2 / weights, least)
+        N = self._covariance_of_g(X, local)
+        add_to_diagonal(N, noise)
+        C = factor(N, min(noise.tolist()))
+        features = np.asfortranarray(dtrsm(1.0, C, local.features.T, lower=1).T)
+        z = dtrsm(1.0, C, (y - local.mean)[:, None], lower=1)[:, 0]
+        innovations = self._regress(X, features, z)
+        diagonal = C.diagonal()
+        self._gain += float(np.log(diagonal / np.sqrt(noise)).sum())
+        self._store(X, local, y, noise)
+        self._version = object()
+        if innovations is None:
+            return None
+        z, due = innovations
+        return z, 1.0 - (1.0 - due) * noise / diagonal**2
+
+    def _regress(
+        self, X: FloatArray, features: FloatArray, z: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Teach w observations z (N,) of these features, of noise variance 1."""
+        model, zeros = self.weights, np.zeros(len(z))
+        whitened = dgemm(1.0, model.S, features, trans_a=1)
+        work = Features(features, whitened, zeros, zeros, is_tight=True)
+        asked = Prediction(X, zeros, zeros, zeros, zeros, model.version, work)
+        return model.learn(asked, z, np.full(len(z), model.noise_std**2))
+
+    def _prediction(self, X: FloatArray, local: Local) -> Prediction:
+        whitened = dgemm(1.0, self.weights.S, local.features, trans_a=1)
+        variance = np.einsum("rm,rm->m", whitened, whitened)
+        variance += local.variance
+        mean: FloatArray = dgemv(1.0, local.features, self.weights.m, trans=1)
+        mean += local.mean
+        return Prediction(X, mean, np.sqrt(variance), state=self._version, work=local)
+
+    def _condition_on_one(self, X: FloatArray, phi: FloatArray, residual: FloatArray) -> Local:
+        """Condition g at each context on its nearest outcome in one tree."""
+        if self._size == 0:
+            return self._condition(X, phi, residual, 1, 1)
+        prior = self.weights.covariance
+        candidates = self._forest.candidates(X, 1)
+        away = self._X[candidates]
+        away -= X[:, None]
+        away /= prior.length_scale
+        distance = np.einsum("mcd,mcd->mc", away, away)
+        distance[candidates == NONE] = np.inf
+        nearest = distance.argmin(axis=1)
+        rows = np.arange(len(X))
+        n = candidates[rows, nearest]
+        Phi = self._phi[n]
+        if prior.is_stationary:
+            e = prior.between(self._X[n] - X, np.zeros_like(X[:1]))[:, 0]
+        else:
+            e = np.array([prior.between(self._X[[j]], X[[i]])[0, 0] for i, j in enumerate(n)])
+        e -= np.einsum("mr,rm->m", Phi, phi)
+        e[n == NONE] = 0.0
+        h = e / (self._residual[n] + self._noise[n])
+        variance = np.clip(residual - e * h, 0.0, residual)
+        features = phi - Phi.T * h
+        return Local(phi, features, residual, variance, h * self._y[n], np.zeros(len(X), bool))
+
+    def _condition(
+        self, X: FloatArray, phi: FloatArray, residual: FloatArray, most: int, trees: int
+    ) -> Local:
+        """Condition g at each context on its nearest outcomes, at `most` so many of them."""
+        prior = self.weights.covariance
+        features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
+        for i, n in enumerate(np.sort(self._forest.candidates(X, trees), axis=1)):
+            n = n[np.flatnonzero(np.diff(n, prepend=NONE))]
+            if len(n) > most:
+                away = (self._X[n] - X[i]) / prior.length_scale
+                n = n[np.argpartition(np.einsum("nd,nd->n", away, away), most - 1)[:most]]
+            if len(n) == 0:
+                continue
+            near, Phi = self._X[n], self._phi[n]
+            e = prior.between(near, X[i : i + 1])[:, 0]
+            e -= Phi @ phi[:, i]
+            E = dsyrk(-1.0, Phi.T, trans=1, beta=1.0, c=prior.of(near).T, lower=1, overwrite_c=1)
+            add_to_diagonal(E, self._noise[n])
+            _, h, failed = dposv(E, e, lower=1)
+            if failed:  # by rounding alone; without its neighbours, it is the less certain
+                continue
+            variance[i] = min(max(residual[i] - h @ e, 0.0), residual[i])
+            mean[i] = h @ self._y[n]
+            features[:, i] -= h @ Phi
+        return Local(phi, features, residual, variance, mean, np.ones(len(X), bool))
+
+    def _covariance_of_g(self, X: FloatArray, local: Local) -> FloatArray:
+        """Return (ssᵀ) ∘ E, whose diagonal is λ."""
+        E = self.weights.covariance.of(X)
+        E -= gram(local.phi)
+        s = np.sqrt(local.variance / np.maximum(local.residual, np.finfo(float).tiny))
+        E *= s
+        E *= s[:, None]
+        np.einsum("ii->i", E)[...] = local.variance
+        return E
+
+    def _store(self, X: FloatArray, local: Local, y: FloatArray, noise: FloatArray) -> None:
+        """Make outcomes neighbours of those to come, in place of the oldest beyond WINDOW."""
+        room = min(self._next + len(y) + 1, WINDOW)  # the last row stands for "none" until then
+        for name in ("_X", "_y", "_noise", "_residual", "_phi"):
+            setattr(self, name, grown_to(getattr(self, name), room, 1.0))
+        for i in range(len(y)):
+            slot = self._next
+            self._X[slot], self._y[slot] = X[i], y[i]
+            self._noise[slot], self._residual[slot] = noise[i], local.residual[i]
+            self._phi[slot] = local.phi[:, i]
+            self._forest.insert(self._X, slot)
+            self._next = (slot + 1) % WINDOW
+            self._size = max(self._size, slot + 1)
