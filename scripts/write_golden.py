@@ -16,18 +16,24 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.neighbors import KNeighborsRegressor
 
 from oclok import oracles, persistence
+from oclok.agent import Agent
 from oclok.oracles import Oracle, TopK
 from oclok.persistence import Persistent
 from oclok.policies import (
     ACCUCB,
+    C2UCB,
     CCMAB,
     CUCB,
     TCGPUCB,
     UCB,
     BayesUCB,
     Discount,
+    EpsilonGreedy,
+    LinearThompson,
+    NeuralLinear,
     OClokUCB,
     Policy,
     Random,
@@ -61,7 +67,7 @@ def taught(posterior: Posterior, outcomes: int, batch: int = 20) -> Posterior:
     return posterior
 
 
-def played(policy: Policy, rounds: int = 6, **select: Any) -> Policy:
+def played(policy: Policy, rounds: int = 5, **select: Any) -> Policy:
     """Return `policy` after some rounds, the last of them waiting for an outcome."""
     rng = np.random.default_rng(2)
     for t in range(rounds):
@@ -77,6 +83,31 @@ def grouped() -> Policy:
     """Return a policy that chooses out of groups."""
     policy = TCGPUCB(RBF(0.5), 0.1, TopK(2))
     return played(policy, groups=["a", "b"] * (ARMS // 2), threshold=-2.0)
+
+
+def arms(seed: int) -> dict[str, dict[str, Any]]:
+    """Return arms with names for an agent."""
+    rng = np.random.default_rng(seed)
+    return {
+        f"arm {n}": {"price": float(rng.random()), "city": ["Oslo", "Rome"][n % 2], "new": n < 3}
+        for n in range(ARMS)
+    }
+
+
+def chosen_elsewhere(agent: Agent) -> list[str] | None:
+    """Return what the deciding system chooses while `agent` is a shadow."""
+    return ["arm 0", "arm 1"] if agent.mode == "shadow" else None
+
+
+def employed(agent: Agent) -> Agent:
+    """Return `agent` after some decisions, the last of them waiting for an outcome."""
+    for t in range(3):
+        decision = agent.decide(arms(t), id=f"decision {t}", chosen=chosen_elsewhere(agent))
+        told = {arm: 0.1 * n for n, arm in enumerate(decision.chosen)}
+        if t == 2:
+            told.popitem()
+        agent.learn(decision.id, told)
+    return agent
 
 
 LEFT, RIGHT = [0, 0, 1, 1, 2, 2], [0, 1, 0, 2, 1, 2]
@@ -102,11 +133,8 @@ MADE: dict[str, Callable[[], Persistent]] = {
     "oclok-ucb-conditioned": lambda: played(
         OClokUCB(**GP, oracle=TopK(2), condition_on_chosen="guaranteed", max_arms=9)
     ),
-    "oclok-ucb-sparse": lambda: played(
-        OClokUCB(posterior=SparsePosterior(RBF(0.5), 0.1, 8, seed=3), oracle=TopK(2))
-    ),
     "oclok-ucb-refitted": lambda: played(
-        OClokUCB(**GP, oracle=TopK(4), refit_every=5, forget=Discount(0.95))
+        OClokUCB(**GP, oracle=TopK(5), refit_every=4, forget=Discount(0.95))
     ),
     "ucb": lambda: played(UCB(**GP, oracle=TopK(2), width=2.0, forget=Window(15))),
     "bayes-ucb": lambda: played(BayesUCB(**GP, oracle=TopK(2))),
@@ -115,7 +143,20 @@ MADE: dict[str, Callable[[], Persistent]] = {
     "acc-ucb": lambda: played(ACCUCB(horizon=30, dimension=2, oracle=TopK(2), seed=4)),
     "cc-mab": lambda: played(CCMAB(horizon=30, dimension=2, oracle=TopK(2), seed=4)),
     "cucb": lambda: played(CUCB(dimension=2, cells=3, oracle=TopK(2), seed=4)),
+    "c2ucb": lambda: played(C2UCB(oracle=TopK(2))),
+    "epsilon-greedy": lambda: played(EpsilonGreedy(KNeighborsRegressor(1), oracle=TopK(2), seed=4)),
+    "linear-thompson": lambda: played(LinearThompson(0.1, oracle=TopK(2), seed=4)),
+    "neural-linear": lambda: played(
+        NeuralLinear(0.1, oracle=TopK(2), hidden=(4, 3), train_every=7, seed=4)
+    ),
     "random": lambda: played(Random(oracle=TopK(2), seed=4)),
+    # agents
+    "agent": lambda: employed(
+        Agent(TopK(2), outcome_range=(0, 1), deadline=60, policy=UCB(**GP), clock=lambda: 0.0)
+    ),
+    "agent-shadow": lambda: employed(
+        Agent(TopK(2), policy=C2UCB(), mode="shadow", clock=lambda: 0.0)
+    ),
     # oracles
     "top-k": lambda: TopK(3, reward=np.log1p),
     "top-k-given": lambda: TopK(3).given(include=[5], exclude=[0]),
@@ -140,6 +181,9 @@ def answers(thing: Persistent) -> dict[str, Any]:
         mean, std = thing.predict(contexts)
         gain = {"information_gain": thing.information_gain, "rank": thing.rank}
         return {"mean": mean.tolist(), "std": std.tolist(), **gain}
+    if isinstance(thing, Agent):
+        made = thing.decide(arms(9), id="last", chosen=chosen_elsewhere(thing))
+        return {"chosen": made.chosen, "index": made.table()["index"].tolist()}
     if isinstance(thing, Policy):
         for decision in thing.pending:
             late = [0.5, *[np.nan] * (len(decision) - 1)]
