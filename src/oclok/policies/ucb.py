@@ -49,8 +49,8 @@ class UCBPolicy(GPPolicy):
             step (`TopK`, `Partition`, `Knapsack`, greedy `Coverage`), those taken earlier in the
             same super arm. Super arms become more diverse. The band is then too narrow for f, by
             up to a factor of exp(I), where I is the information (nats) in the outcomes counted on
-            but not seen (GP-BUCB, Desautels et al. 2014). "guaranteed" widens it by that factor; True
-            does not, and often earns more.
+            but not seen (GP-BUCB, Desautels et al. 2014). "guaranteed" widens it by that factor;
+            True does not, and often earns more.
 
     The other arguments are those of `GPPolicy`.
     """

@@ -51,12 +51,14 @@ class Uncertainty:
         """Return bounds of the errors of mean and std at contexts with v, ρ and ω, each (M,)."""
         s = self.trace / self.noise_std**2
         std = np.sqrt(np.maximum(variance, 0.0))
-        q = np.sqrt(s * (residual + rounding))
+        q_squared = s * (residual + rounding)
+        q = np.sqrt(q_squared)
         v = variance + rounding
         largest = np.sqrt((1.0 + s) * v + 2.0 * q * np.sqrt(v))
         v = np.maximum(variance - rounding, 0.0)
-        smallest = (np.sqrt(q * q + (1.0 + s) * v) - q) / (1.0 + s)
-        mean_error = self.weight_norm * self.noise_std * (q + s * largest) + self.mean_slack
+        smallest = (np.sqrt(q_squared + (1.0 + s) * v) - q) / (1.0 + s)
+        scale = self.weight_norm * self.noise_std
+        mean_error = scale * q + (scale * s) * largest + self.mean_slack
         std_error = np.maximum(largest - std, std - smallest) + self.std_slack
         return mean_error, std_error
 

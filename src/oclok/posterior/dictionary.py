@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oclok.posterior.base import Posterior
-from oclok.posterior.exact import ExactPosterior
+from oclok.posterior.exact import APPENDED_AT_ONCE, ExactPosterior
 from oclok.posterior.nystrom import FEW, LEARNED_AT_ONCE, NystromModel
 from oclok.posterior.paths import sample_weights
 from oclok.posterior.prediction import Asked, Prediction
@@ -42,7 +42,7 @@ from oclok.posterior.selection import (
     sample,
 )
 from oclok.posterior.vecchia import VecchiaModel
-from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_positive
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ NOVEL_FRACTION, URGENT = 1 / 16, 10.0
 MOST_TO_GROW = 2.5e8
 #: Most basis functions. A round of 100 arms takes 1 ms at rank 200, 5 ms at rank 512.
 MAX_RANK = 512
+
+
+_NO_CONTEXTS: FloatArray = np.empty((0, 0))
 
 
 class DictionaryPosterior(Posterior):
@@ -172,7 +175,7 @@ class DictionaryPosterior(Posterior):
         if isinstance(self._model, ExactPosterior):
             return self._model.sample(contexts, rng)
         asked = self._asked(contexts)
-        if isinstance(self._model, VecchiaModel) or self._uncovered(asked).any():
+        if isinstance(self._model, VecchiaModel) or len(self._uncovered(asked)):
             return super().sample(asked, rng)
         return self._model.sample(asked, rng)
 
@@ -284,20 +287,21 @@ class DictionaryPosterior(Posterior):
             return len(self) + len(asked.contexts) >= min(self._next_try, self.max_rank + 1)
         if isinstance(self._model, VecchiaModel):
             return False
-        waiting = 0 if self._novel is None else len(self._novel)
-        waiting += int(np.count_nonzero(self._uncovered(asked)))
+        waiting = len(self._uncovered(asked)) + (0 if self._novel is None else len(self._novel))
         too_many = waiting > max(8, NOVEL_FRACTION * self._model.rank)
         return too_many or self._model.worked(asked).largest > URGENT * self.tolerance
 
-    def _uncovered(self, asked: Prediction) -> BoolArray:
-        """Return which contexts the dictionary does not cover, shape (M,)."""
+    def _uncovered(self, asked: Prediction) -> FloatArray:
+        """Return the contexts that the dictionary does not cover, shape (n, D)."""
         assert isinstance(self._model, NystromModel)
-        is_uncovered: BoolArray = self._model.worked(asked).residual > self.tolerance
-        return is_uncovered
+        f = self._model.worked(asked)
+        if f.largest <= self.tolerance:
+            return _NO_CONTEXTS
+        return asked.contexts[f.residual > self.tolerance]
 
     def _note(self, asked: Prediction) -> None:
         """Remember which contexts the dictionary does not cover."""
-        novel = asked.contexts[self._uncovered(asked)]
+        novel = self._uncovered(asked)
         if len(novel):
             self._novel = latest(self._novel, novel)
             self._remembered = latest(self._remembered, novel)
@@ -308,8 +312,8 @@ class DictionaryPosterior(Posterior):
         """Learn with the model as it is, and return the innovations of few outcomes."""
         model = self._model
         if isinstance(model, ExactPosterior):
-            if (weights == 1.0).all():
-                return model.learn(asked, y)
+            if len(y) <= APPENDED_AT_ONCE:
+                return model.append(asked, y, weights)
             model.update(asked, y, weights)
             return None
         if isinstance(model, NystromModel):

@@ -14,7 +14,8 @@ complement S = K(x, x) - VᵀV + σ²I, and C⁻¹(r - Vᵀz) to z.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.blas import dgemv, dtrsm
@@ -37,10 +38,12 @@ PREDICTED_AT_ONCE = 4_000_000
 APPENDED_AT_ONCE = 1_024
 
 
-class Whitened(NamedTuple):
-    """V = L⁻¹K(X, x), shape (N, M)."""
+@dataclass(eq=False)
+class Whitened:
+    """V = L⁻¹K(X, x), shape (N, M), and K(x, x) - VᵀV once it was asked for."""
 
     V: FloatArray
+    covariance: FloatArray | None = None
 
     def at(self, positions: IntArray) -> Whitened:
         """Return V for the contexts at `positions`."""
@@ -121,10 +124,7 @@ class ExactPosterior(Posterior):
     def covariance(self, contexts: Asked) -> FloatArray:
         """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
         X, work = self._worked(contexts)
-        covariance = self.prior.of(X)
-        if len(self):
-            covariance -= gram(work.V)
-        return covariance
+        return self._joint(X, work).copy()
 
     def update(
         self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
@@ -133,14 +133,14 @@ class ExactPosterior(Posterior):
         X = self.checked(contexts)
         y, w = self.checked_outcomes(outcomes, weights, len(X))
         if len(y) <= APPENDED_AT_ONCE:
-            self._append(contexts, y, w)
+            self.append(contexts, y, w)
             return
         before = len(self)
         sums = {name: getattr(self, name) for name in _SUMS}
         try:
             for start in range(0, len(y), APPENDED_AT_ONCE):
                 part = slice(start, start + APPENDED_AT_ONCE)
-                self._append(X[part], y[part], w[part])
+                self.append(X[part], y[part], w[part])
         except BaseException:
             self._L.truncate(before)
             self._z.truncate(before)
@@ -152,13 +152,14 @@ class ExactPosterior(Posterior):
         """Update, and return the `innovations` of the outcomes."""
         X = self.checked(contexts)
         y, w = self.checked_outcomes(outcomes, None, len(X))
-        C = self._append(contexts, y, w)
-        return self._z.array[-len(y) :].copy(), due_to_f(self.noise_std / C)
+        return self.append(contexts, y, w)
 
-    def _append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> FloatArray:
-        """Learn y, and return the diagonal of C, shape (N,)."""
+    def append(
+        self, contexts: Asked, y: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn checked outcomes y (N,), of noise variance σ² / weights; return innovations."""
         X, work = self._worked(contexts)
-        S = self.covariance(Prediction(X, y, y, y, y, self._version, work))
+        S = self._joint(X, work).copy()
         residual = y - self._mean(work.V) if len(self) else y
         noise = self.noise_std**2 / weights
         prior = self.prior.largest(X)
@@ -183,7 +184,15 @@ class ExactPosterior(Posterior):
         self._gain += float(np.log(diagonal / np.sqrt(noise)).sum())
         self._largest = largest
         self._version = object()
-        return diagonal
+        return whitened, due_to_f(np.sqrt(noise) / diagonal)
+
+    def _joint(self, X: FloatArray, work: Whitened) -> FloatArray:
+        """Return the joint covariance, computed once for all who are handed this work."""
+        if work.covariance is None:
+            work.covariance = self.prior.of(X)
+            if len(self):
+                work.covariance -= gram(work.V)
+        return work.covariance
 
     def _worked(self, contexts: Asked) -> tuple[FloatArray, Whitened]:
         """Return contexts and their V, that of a prediction unless it is stale.

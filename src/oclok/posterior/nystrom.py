@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,15 +65,16 @@ QR_BLOCK = 16
 
 @dataclass(frozen=True)
 class Features:
-    """φ and Sᵀφ, each (r, M); ρ and its rounding ω, each (M,), and the largest ρ."""
+    """φ and Sᵀφ, each (r, M); k(x, x), ρ and its rounding ω, each (M,)."""
 
     phi: FloatArray
     whitened: FloatArray
+    prior: FloatArray
     residual: FloatArray
     rounding: FloatArray
     is_tight: bool = False
 
-    @property
+    @cached_property
     def largest(self) -> float:
         """The largest ρ."""
         return float(self.residual.max(initial=0.0))
@@ -82,6 +84,7 @@ class Features:
         return Features(
             self.phi[:, positions],
             self.whitened[:, positions],
+            self.prior[positions],
             self.residual[positions],
             self.rounding[positions],
             self.is_tight,
@@ -154,18 +157,18 @@ class NystromModel(Persistent):
                 np.concatenate([part.std_error for part in parts]),
             )
         with blas_threads(2.0 * self.rank**2 * len(X)):
-            features, squares = self._nystrom(X)
-            mean: FloatArray = dgemv(1.0, features.phi, self.m, trans=1)
-            whitened: FloatArray = dgemm(1.0, self.S, features.phi, trans_a=1)
+            phi, prior, residual = self._nystrom(X)
+            mean: FloatArray = dgemv(1.0, phi, self.m, trans=1)
+            whitened: FloatArray = dgemm(1.0, self.S, phi, trans_a=1)
         variance = np.einsum("rm,rm->m", whitened, whitened)
-        variance += features.residual
-        work = Features(features.phi, whitened, features.residual, self._loose(features, squares))
-        return self._bounded(X, mean, np.sqrt(variance), work)
+        variance += residual
+        work = Features(phi, whitened, prior, residual, self._loose(phi, prior))
+        return self._bounded(X, mean, np.sqrt(variance), variance, work)
 
     def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return φ (r, M) and ρ (M,) of X (M, D)."""
-        f, _ = self._nystrom(X)
-        return f.phi, f.residual
+        phi, _, residual = self._nystrom(X)
+        return phi, residual
 
     def asked(self, prediction: Prediction) -> Prediction:
         """Return `prediction` with its features, computed again if it is stale."""
@@ -180,20 +183,18 @@ class NystromModel(Persistent):
         work = self.worked(prediction)
         if work.is_tight:
             return prediction
-        return self._bounded(
-            prediction.contexts, prediction.mean, prediction.std, self._tight(work)
-        )
+        mean, std = prediction
+        return self._bounded(prediction.contexts, mean, std, std * std, self._tight(work))
 
     def worked(self, prediction: Prediction) -> Features:
         """Return the features behind `prediction`, computed again if it is stale."""
         if prediction.state is self._version and isinstance(prediction.work, Features):
             return prediction.work
-        features, squares = self._nystrom(prediction.contexts)
-        whitened = features.phi  # S = I before all outcomes
+        phi, prior, residual = self._nystrom(prediction.contexts)
+        whitened = phi  # S = I before all outcomes
         if self.information_gain:
-            whitened = dgemm(1.0, self.S, features.phi, trans_a=1)
-        rounding = self._loose(features, squares)
-        return Features(features.phi, whitened, features.residual, rounding)
+            whitened = dgemm(1.0, self.S, phi, trans_a=1)
+        return Features(phi, whitened, prior, residual, self._loose(phi, prior))
 
     def covariance_of(self, prediction: Prediction, tolerance: float) -> FloatArray:
         """Return the joint covariance (M, M); correlations of ρ above `tolerance` included."""
@@ -236,8 +237,8 @@ class NystromModel(Persistent):
         noise = self.noise_std / np.sqrt(weights)
         mean: FloatArray = dgemv(1.0, f.phi, self.m, trans=1)
         error = y - mean
-        f = f if f.is_tight else self._tight(f)
-        trace = float(weights @ (f.residual + f.rounding))
+        rounding = f.rounding if f.is_tight else self._tight(f).rounding
+        trace = float(weights @ (f.residual + rounding))
         if len(y) > FEW:
             self._set(self._by_factor(f.whitened, error, noise), trace)
             return None
@@ -301,14 +302,12 @@ class NystromModel(Persistent):
             _version=object(),
         )
 
-    def _nystrom(self, X: FloatArray) -> tuple[Features, FloatArray]:
-        """Return φ and ρ, and |φ|²."""
+    def _nystrom(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return φ (r, M), k(x, x) and ρ, each (M,)."""
         phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
-        squares = np.einsum("rm,rm->m", phi, phi)
-        residual = self.covariance.diagonal(X)
-        residual -= squares
-        np.maximum(residual, 0.0, out=residual)
-        return Features(phi, phi, residual, residual), squares
+        prior = self.covariance.diagonal(X)
+        residual = prior - np.einsum("rm,rm->m", phi, phi)
+        return phi, prior, np.maximum(residual, 0.0, out=residual)
 
     def _omega(self, prior: FloatArray, weight: FloatArray) -> FloatArray:
         """Return ω for contexts of prior variance k(x, x) and a bound of |w|₁, each (M,)."""
@@ -317,19 +316,24 @@ class NystromModel(Persistent):
         reach *= self._rounding
         return reach
 
-    def _loose(self, f: Features, squares: FloatArray) -> FloatArray:
+    def _loose(self, phi: FloatArray, prior: FloatArray) -> FloatArray:
         """Return ω by the cheap bound of |w|₁."""
-        weight: FloatArray = dgemv(1.0, np.abs(f.phi), self._row_sums, trans=1)
-        return self._omega(squares + f.residual, weight)
+        weight: FloatArray = dgemv(1.0, np.abs(phi), self._row_sums, trans=1)
+        return self._omega(prior, weight)
 
     def _tight(self, f: Features) -> Features:
+        """Return the features with ω by |w|₁ itself."""
         w = dgemm(1.0, self._inverse, f.phi, trans_a=1)
-        prior = np.einsum("rm,rm->m", f.phi, f.phi) + f.residual
-        rounding = np.minimum(self._omega(prior, np.abs(w).sum(axis=0)), f.rounding)
-        return Features(f.phi, f.whitened, f.residual, rounding, is_tight=True)
+        rounding = self._omega(f.prior, np.add.reduce(np.abs(w), axis=0))
+        return Features(f.phi, f.whitened, f.prior, f.residual, rounding, is_tight=True)
 
     def _bounded(
-        self, X: FloatArray, mean: FloatArray, std: FloatArray, work: Features
+        self,
+        X: FloatArray,
+        mean: FloatArray,
+        std: FloatArray,
+        variance: FloatArray,
+        work: Features,
     ) -> Prediction:
         slack = STATE_ROUNDING * math.sqrt(self.largest_prior)
         known = Uncertainty(
@@ -339,7 +343,7 @@ class NystromModel(Persistent):
             mean_slack=slack * max(1.0, math.sqrt(self.m @ self.m)),
             std_slack=slack,
         )
-        errors = known.bounds(std * std, work.residual, work.rounding)
+        errors = known.bounds(variance, work.residual, work.rounding)
         return Prediction(X, mean, std, *errors, self._version, work)
 
     def _set(self, learned: tuple[FloatArray, FloatArray, float, float], trace: float) -> None:

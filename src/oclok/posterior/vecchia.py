@@ -242,7 +242,7 @@ class VecchiaModel(Persistent):
         """Teach w observations z (N,) of these features, of noise variance 1."""
         model, zeros = self.weights, np.zeros(len(z))
         whitened = dgemm(1.0, model.S, features, trans_a=1)
-        work = Features(features, whitened, zeros, zeros, is_tight=True)
+        work = Features(features, whitened, zeros, zeros, zeros, is_tight=True)
         asked = Prediction(X, zeros, zeros, zeros, zeros, model.version, work)
         return model.learn(asked, z, np.full(len(z), model.noise_std**2))
 
