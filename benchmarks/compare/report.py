@@ -115,7 +115,8 @@ def _paired(results: Results) -> list[str]:
         half = _half_interval(difference)
         rows.append(
             f"| {problem} | {len(seeds)} | {_mean(ours[1]):.3g} | {peer}, {setting} "
-            f"| {_mean(runs):.3g} | {difference.mean():+.3g} ± {half:.2g} | {_mean(ours[1]) / _mean(runs):.2f} |"
+            f"| {_mean(runs):.3g} | {difference.mean():+.3g} ± {half:.2g} "
+            f"| {_mean(ours[1]) / _mean(runs):.2f} |"
         )
     return rows
 
