@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: exp of this is wide enough for any choice, and still finite after a few multiplications.
 LARGEST_INFORMATION = 200.0
 #: Arms of the highest indices that are looked at closely at a time, as a multiple of those
-#: chosen, and how often. A look at one of 100 arms costs as much as a first sight of 10.
+#: chosen, and how often: a fourth look made rounds of Matérn 5/2 in 8 dimensions 25% longer.
 RUNNERS_UP, LOOKS = 2, 3
 #: Arms that wait for outcomes and are conditioned on: the latest. The cost grows with their cube.
 MOST_PENDING = 512
