@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from oclok.errors import InputError, OclokError
 from oclok.oracles import Coverage, Knapsack, Partition, TopK
 from oclok.oracles.base import Oracle
-from oclok.policies import OClokUCB
+from oclok.policies import UCB, OClokUCB
 from oclok.posterior import ExactPosterior, Posterior
 from oclok.testing import check_policy
 
@@ -356,3 +356,11 @@ def test_nothing_is_proven_exact_through_a_dictionary_with_conditions(
     x = rng.random((15, 2))
     assert ours.select(x).is_exact == (how is False)
     assert exact.select(x).is_exact == (how is False and oracle.is_stable is not Oracle.is_stable)
+
+
+def test_only_the_latest_pending_arms_are_conditioned_on() -> None:
+    rng = np.random.default_rng(0)
+    policy = UCB(RBF(0.5), 0.1, TopK(4), condition_on_chosen=True)
+    contexts = [policy.select(rng.random((8, 2))).contexts for _ in range(5)]
+    np.testing.assert_array_equal(policy._pending.contexts(10), np.vstack(contexts)[-10:])
+    np.testing.assert_array_equal(policy._pending.contexts(100), np.vstack(contexts))

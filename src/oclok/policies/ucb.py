@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 #: exp of this is wide enough for any choice, and still finite after a few multiplications.
 LARGEST_INFORMATION = 200.0
-#: Arms of the highest indices that are looked at closely first, as a multiple of those chosen.
-#: Of 100 arms, 5 of them chosen by Bayes-UCB, 10 to 30 are in the end.
-RUNNERS_UP = 2
+#: Arms of the highest indices that are looked at closely at a time, as a multiple of those
+#: chosen, and how often: a fourth look made rounds of Matérn 5/2 in 8 dimensions 25% longer.
+RUNNERS_UP, LOOKS = 2, 3
 #: Arms that wait for outcomes and are conditioned on: the latest. The cost grows with their cube.
 MOST_PENDING = 512
 #: How often the posterior is asked for tighter bounds before a decision counts as unproven.
@@ -47,10 +47,10 @@ class UCBPolicy(GPPolicy):
         condition_on_chosen: let the variances of arms shrink by arms whose outcomes will come:
             those of pending decisions (the latest 512 arms) and, with oracles that choose step by
             step (`TopK`, `Partition`, `Knapsack`, greedy `Coverage`), those taken earlier in the
-            same super arm. Super arms become more diverse. The band is then too narrow for f, by
-            up to a factor of exp(I), where I is the information (nats) in the outcomes counted on
-            but not seen (GP-BUCB, Desautels et al. 2014). "guaranteed" widens it by that factor;
-            True does not, and often earns more.
+            same super arm. Super arms become more diverse. The band is then too narrow for f, by up
+            to a factor of exp(I), where I is the information (nats) in the outcomes counted on but
+            not seen (GP-BUCB, Desautels et al. 2014). "guaranteed" widens it by that factor; True
+            does not, and often earns more.
 
     The other arguments are those of `GPPolicy`.
     """
@@ -117,22 +117,27 @@ class UCBPolicy(GPPolicy):
         """Look closely at arms that are chosen at first sight, until all that are chosen were.
 
         Closer looks lower most indices; the others are lowered by the least that one lowered
-        any. Every look after the second is at as many arms as all before it, so few do.
+        any, and after the last look by as much as a quarter of them were lowered.
         """
         first = belief.index
         is_sharp = np.zeros(len(first), dtype=bool)
-        while belief.prediction is not None and not is_sharp[super_arm].all():
-            count = max(RUNNERS_UP * len(super_arm), np.count_nonzero(is_sharp))
-            dull = np.flatnonzero(~is_sharp)
-            is_sharp[dull[np.argsort(-first[dull], kind="stable")[:count]]] = True
+        for look in range(1, LOOKS + 1):
+            if belief.prediction is None or is_sharp[super_arm].all():
+                break
             is_sharp[super_arm] = True
+            if look < LOOKS:
+                dull = np.flatnonzero(~is_sharp)
+                best = np.argsort(-first[dull], kind="stable")
+                is_sharp[dull[best[: (RUNNERS_UP - 1) * len(super_arm)]]] = True
             sharp = self.posterior.sharpen(belief.prediction, np.flatnonzero(is_sharp))
             if sharp is belief.prediction:
                 break
             belief = self._upper_bound(sharp, t, len(first))
-            drop = (first - belief.index)[is_sharp].min()
+            drops = (first - belief.index)[is_sharp]
+            drop = float(np.quantile(drops, 0.25 if look >= LOOKS - 1 else 0.0))
             belief = replace(belief, index=belief.index - np.where(is_sharp, 0.0, max(drop, 0.0)))
-            super_arm = self._solve(oracle, belief.index)
+            if look < LOOKS:
+                super_arm = self._solve(oracle, belief.index)
         return super_arm, belief
 
     def _prove(

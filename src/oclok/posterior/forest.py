@@ -17,8 +17,8 @@ import numpy as np
 from oclok.persistence import Persistent
 from oclok.typing import BoolArray, FloatArray, IntArray
 
-#: Trees, and contexts per bucket. With Matérn 5/2 in 8 dimensions, the std of promising arms
-#: given 64 neighbours is 1.20 times the exact one with 6 trees, 1.3 with 3.
+#: Trees, and contexts per bucket. With Matérn 5/2 in 8 dimensions (one sample), the std of
+#: promising arms given 64 neighbours is 1.22 times the exact one, 1.16 with the true nearest.
 TREES, BUCKET = 6, 48
 NONE = -1
 

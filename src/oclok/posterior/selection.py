@@ -27,7 +27,7 @@ REMEMBERED = 2_048
 PIVOTED = 1_024
 #: The variance that such a dictionary may leave, relative to the largest one's, and what is
 #: negligible, relative to the noise's. With RBF(1) and Gaussian contexts in 8 dimensions,
-#: 256 pivots explain 4% of the variance, and 1 is kept.
+#: 256 pivots explain 4% of the variance of other contexts.
 LEFT_OVER, NEGLIGIBLE = 1.05, 0.01
 
 
