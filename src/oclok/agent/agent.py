@@ -19,6 +19,7 @@ import numpy as np
 from oclok.agent import files
 from oclok.agent.arms import ArmId, Arms, as_arms
 from oclok.agent.decision import AgentDecision, Offer
+from oclok.agent.decisions import Status
 from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.health import Finding, examine, report
@@ -235,11 +236,67 @@ class Agent(Persistent):
             self._tick()
             return waiting - self._feedback.decisions.waiting
 
-    def explain(self, decision_id: str) -> Explanation:
-        """Return what was thought of every arm of a decision, and why it was chosen or not."""
+    def explain(self, decision_id: str, decision: AgentDecision | None = None) -> Explanation:
+        """Return what was thought of every arm of a decision, and why it was chosen or not.
+
+        Args:
+            decision_id: the id of the decision.
+            decision: the decision itself, if somebody else has kept its arms.
+        """
         with self._lock:
             record = self._feedback.decisions.record(decision_id)
-            return explained(self._offers[decision_id], record, self._feedback.decisions)
+            kept = self._offers[decision_id] if decision is None else decision
+            return explained(kept, record, self._feedback.decisions)
+
+    def outcomes_of(self, decision_id: str) -> dict[ArmId, tuple[str, float | None]]:
+        """Return of each chosen arm what became of its outcome, in a word, and the outcome."""
+        with self._lock:
+            record = self._feedback.decisions.record(decision_id)
+            return {
+                arm: (Status(status).name.lower(), None if math.isnan(y) else y)
+                for arm, status, y in zip(
+                    record.arms, record.status.tolist(), record.outcomes.tolist(), strict=True
+                )
+            }
+
+    def late(self, now: float) -> int:
+        """Return how many decisions will expire at the next call if the time is `now`."""
+        with self._lock:
+            deadline = self._feedback.deadline
+            return 0 if deadline is None else len(self._feedback.decisions.due(now - deadline))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many decisions are open, and how many outcomes wait, are in or are out."""
+        with self._lock:
+            decisions = self._feedback.decisions
+            return {
+                "learned": self._feedback.outcomes.count,
+                "open_decisions": len(decisions),
+                "waiting": decisions.waiting,
+                "quarantined": sum(1 for _ in decisions.with_status(Status.QUARANTINED)),
+            }
+
+    def check(self, arms: Any) -> None:
+        """Raise what `observe` would say of the features of `arms`; change nothing."""
+        offered, columns = as_arms(arms), frozenset(_columns(self.oracle))
+        if self._encoded(offered, columns) is None:
+            self._inferred(offered, columns)
+
+    def check_outcomes(
+        self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
+    ) -> None:
+        """Raise what `learn` would say of these outcomes; change nothing."""
+        with self._lock:
+            self._feedback.check(decision_id, outcomes, correct)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there were no arms yet, so that their features are not known for certain."""
+        return self._schema is None
+
+    def follow(self, clock: Callable[[], float]) -> None:
+        """Take the time from another clock from now on."""
+        self._clock = clock
 
     def health(self) -> list[Finding]:
         """Return what whoever runs the agent should know, worst first; empty when all is well.
