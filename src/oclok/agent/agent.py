@@ -278,7 +278,8 @@ class Agent(Persistent):
 
     def check(self, arms: Any) -> None:
         """Raise what `observe` would say of the features of `arms`; change nothing."""
-        offered, columns = as_arms(arms), frozenset(_columns(self.oracle))
+        offered = as_arms(arms)
+        columns = frozenset(() if self.oracle is None else self.oracle.columns)
         if self._encoded(offered, columns) is None:
             self._inferred(offered, columns)
 

@@ -1,9 +1,10 @@
-"""What is looked at before a request is read: its size, its type, its host; and how long it took."""
+"""What is looked at before a request is read: its size, its type, its host."""
 
 from __future__ import annotations
 
 import time
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oclok.service.access import Access
@@ -21,10 +22,6 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
-
-
-class TooLargeError(Exception):
-    """The body of a request has more bytes than it may."""
 
 
 class Limits:
@@ -46,7 +43,7 @@ class Limits:
             message = await receive()
             seen["size"] += len(message.get("body", b""))
             if seen["size"] > MOST_BYTES:
-                raise TooLargeError
+                raise HTTPException(413, f"the body must have at most {MOST_BYTES:,} bytes")
             return message
 
         async def noted(message: Message) -> None:
@@ -63,9 +60,6 @@ class Limits:
                 await problem(*refusal)(scope, receive, noted)
             else:
                 await self.app(scope, counted, noted)
-        except TooLargeError:
-            too_large = problem(413, f"the body must have at most {MOST_BYTES:,} bytes")
-            await too_large(scope, receive, noted)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - start

@@ -167,7 +167,7 @@ class Model:
     def _apply_outcomes(self, event: Event, _: Proposal | None) -> None:
         body = from_json(event.body)
         assert event.decision is not None
-        outcomes = {arm: outcome for arm, outcome in body["outcomes"]}
+        outcomes = dict(body["outcomes"])
         result = Result()
         try:
             self._learn(event.decision, outcomes, body["correct"], result)

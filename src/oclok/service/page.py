@@ -1,4 +1,4 @@
-"""The page at `/`: a shell whose script asks the API, so that nothing of an agent is in its HTML."""
+"""The page at `/`: a shell whose script asks the API; nothing of an agent is in its HTML."""
 
 from __future__ import annotations
 

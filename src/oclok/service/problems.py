@@ -25,7 +25,7 @@ TITLES = {
     415: "Unsupported media type",
     422: "Wrong input",
     500: "Internal error",
-    503: "The database cannot be reached",
+    503: "Not available now",
 }
 #: Seconds after which to try again if the database cannot be reached.
 RETRY_AFTER = 1

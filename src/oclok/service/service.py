@@ -235,7 +235,9 @@ def _answer(event: Event, proposal: Proposal) -> dict[str, Any]:
     return _answered(event, body, offer.ids, offer.chosen.tolist())
 
 
-def _answered(event: Event, body: dict[str, Any], ids: list[Any], chosen: list[int]) -> Any:
+def _answered(
+    event: Event, body: dict[str, Any], ids: list[Any], chosen: list[int]
+) -> dict[str, Any]:
     entries = []
     for place in chosen:
         entry: dict[str, Any] = {"id": ids[place]}

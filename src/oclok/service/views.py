@@ -147,7 +147,9 @@ def _plain(body: dict[str, Any]) -> list[ArmAnswer]:
             id=arm["id"],
             chosen=place in body["chosen"],
             features={},
-            **{n: None if body[n] is None else body[n][place] for n in ("mean", "std", "index")},
+            mean=None if body["mean"] is None else body["mean"][place],
+            std=None if body["std"] is None else body["std"][place],
+            index=body["index"][place],
         )
         for place, arm in enumerate(body["arms"])
     ]
