@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from oclok import __version__
 from oclok.service import problems
 from oclok.service.access import Access
+from oclok.service.api_page import add_api_page
 from oclok.service.background import Background
 from oclok.service.database import Database
 from oclok.service.limits import Limits
@@ -40,11 +41,13 @@ def create_app(storage: str) -> FastAPI:
         version=__version__,
         description="Decide sets under constraints, and learn from what comes of them.",
         lifespan=lifespan,
+        docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
         redoc_url=None,
     )
     app.state.service = service
     problems.install(app)
     app.include_router(routes(service, access, metrics, background))
     app.include_router(page_routes())
+    add_api_page(app)
     app.add_middleware(Limits, access=access, metrics=metrics)
     return app

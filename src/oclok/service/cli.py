@@ -1,10 +1,14 @@
-"""Commands of the service: serve, keys."""
+"""Commands of the service: serve, keys, replay, export."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from oclok.service.database import Database
 
 Storage = Annotated[
     str, typer.Option(help="Where everything is kept: sqlite:///FILE or postgresql://….")
@@ -15,6 +19,8 @@ DEFAULT = "sqlite:///oclok.db"
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of the service to a command line."""
     app.command()(serve)
+    app.command()(replay)
+    app.command()(export)
     app.add_typer(keys_app, name="keys")
 
 
@@ -23,6 +29,9 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     workers: Annotated[int, typer.Option(help="Number of processes.")] = 1,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Make a demo agent and send it traffic.")
+    ] = False,
 ) -> None:
     """Answer decisions over HTTP, with a page at /.
 
@@ -32,7 +41,49 @@ def serve(
     from oclok.service.server import serve as run
 
     print(f"oclok: http://{host}:{port}/ (API: /docs)", flush=True)
+    if demo:
+        from oclok.service import demo as traffic
+
+        traffic.start(f"http://{host}:{port}")
     run(storage, host, port, workers)
+
+
+def replay(
+    agent: Annotated[list[str] | None, typer.Argument(help="Only these agents.")] = None,
+    storage: Storage = DEFAULT,
+) -> None:
+    """Rebuild models from the log and check that every recorded decision comes out again."""
+    from oclok.service.log import Log
+    from oclok.service.replay import replay as run
+
+    database = _database(storage)
+    results = [
+        run(database, name) for name in agent or [row.name for row in Log(database).agents()]
+    ]
+    for result in results:
+        print(result)
+    if any(result.differing for result in results):
+        raise typer.Exit(1)
+
+
+def export(
+    agent: Annotated[str, typer.Argument(help="The name of the agent.")],
+    output: Annotated[Path | None, typer.Option(help="The file; AGENT.parquet by default.")] = None,
+    storage: Storage = DEFAULT,
+) -> None:
+    """Write an agent's log as Parquet: one row per arm that was offered."""
+    from oclok.service.export import export as run
+
+    path = output or Path(f"{agent}.parquet")
+    print(f"{path}: {run(_database(storage), agent, path):,} rows")
+
+
+def _database(storage: str) -> Database:
+    from oclok.service.database import Database
+
+    database = Database(storage)
+    database.migrate()
+    return database
 
 
 keys_app = typer.Typer(help="Keys for those who may use the service.", no_args_is_help=True)
@@ -47,22 +98,16 @@ def add(
 ) -> None:
     """Make a key and print it; it cannot be seen again."""
     from oclok.service.access import Keys
-    from oclok.service.database import Database
 
-    database = Database(storage)
-    database.migrate()
-    print(Keys(database).add(name, role, agent))
+    print(Keys(_database(storage)).add(name, role, agent))
 
 
 @keys_app.command(name="list")
 def list_keys(storage: Storage = DEFAULT) -> None:
     """List all keys, without what is secret."""
     from oclok.service.access import Keys
-    from oclok.service.database import Database
 
-    database = Database(storage)
-    database.migrate()
-    for key in Keys(database).all():
+    for key in Keys(_database(storage)).all():
         print(f"{key.id}\t{key.name}\t{','.join(sorted(key.roles))}\t{key.agent or 'all agents'}")
 
 
@@ -74,9 +119,6 @@ def remove(
     """Remove a key: it is refused within a second."""
     from oclok.errors import InputError
     from oclok.service.access import Keys
-    from oclok.service.database import Database
 
-    database = Database(storage)
-    database.migrate()
-    if not Keys(database).remove(number):
+    if not Keys(_database(storage)).remove(number):
         raise InputError(f"there is no key {number}")

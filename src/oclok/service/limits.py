@@ -49,9 +49,7 @@ class Limits:
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 seen["status"] = message["status"]
-                is_docs = scope["path"].startswith("/docs")
-                if not is_docs:  # FastAPI's page of the API has scripts of its own
-                    message["headers"] = [*message.get("headers", ()), *HEADERS]
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
         refusal = self._refusal(scope["method"], headers)

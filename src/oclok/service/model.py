@@ -31,12 +31,12 @@ RESULTS = 10_000
 
 @dataclass
 class Result:
-    """What came of applying an event with outcomes: arm ids, and reasons of those rejected."""
+    """What came of applying an event with outcomes: ids of arms, and reasons of those rejected."""
 
-    learned: int = 0
-    repeated: int = 0
-    corrected: int = 0
-    quarantined: int = 0
+    learned: list[Any] = field(default_factory=list)
+    repeated: list[Any] = field(default_factory=list)
+    corrected: list[Any] = field(default_factory=list)
+    quarantined: list[Any] = field(default_factory=list)
     rejected: list[tuple[Any, str]] = field(default_factory=list)
 
 
@@ -181,10 +181,10 @@ class Model:
 
     def _learn(self, decision: str, outcomes: Any, correct: bool, result: Result) -> None:
         learned = self.agent.learn(decision, outcomes, correct)
-        result.learned += len(learned.learned)
-        result.repeated += len(learned.repeated)
-        result.corrected += len(learned.corrected)
-        result.quarantined += len(learned.quarantined)
+        result.learned += learned.learned
+        result.repeated += learned.repeated
+        result.corrected += learned.corrected
+        result.quarantined += learned.quarantined
 
     def _apply_accept(self, event: Event, _: Proposal | None) -> None:
         arm = from_json(event.body)["arm"]
@@ -192,7 +192,7 @@ class Model:
         assert event.decision is not None
         try:
             self.agent.accept(event.decision, arm)
-            result.learned = 1
+            result.learned.append(arm)
         except OclokError as reason:
             result.rejected.append((arm, str(reason)))
         self._keep(event.seq, result)
@@ -202,7 +202,7 @@ class Model:
         result = Result()
         try:
             self.agent.observe(dict(enumerate(body["features"])), body["outcomes"])
-            result.learned = len(body["outcomes"])
+            result.learned += range(len(body["outcomes"]))
         except OclokError as reason:
             result.rejected.append((None, str(reason)))
         self._keep(event.seq, result)

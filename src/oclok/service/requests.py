@@ -151,14 +151,23 @@ class Rejected(BaseModel):
     reason: str
 
 
+class Told(BaseModel):
+    """An outcome that was taken, and what became of it."""
+
+    decision: str
+    arm: str | int
+    result: str
+
+
 class OutcomesAnswer(BaseModel):
-    """What became of outcomes."""
+    """What became of outcomes: how many, those refused, and one by one."""
 
     learned: int = 0
     repeated: int = 0
     corrected: int = 0
     quarantined: int = 0
     rejected: list[Rejected] = []
+    items: list[Told] = []
 
 
 class ObservationsAnswer(BaseModel):

@@ -110,35 +110,19 @@ class Service:
     def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         """Learn outcomes, each exactly once, and return what became of them."""
         model = self.model(name)
-        total = Result()
-        rejected: list[dict[str, Any]] = []
+        answer = OutcomesTally()
         events = []
         for group in _groups(items):
-            reasons, event = self._checked(model, group, total)
-            rejected += [
-                {"decision": group[0]["decision"], "arm": arm, "reason": reason}
-                for arm, reason in reasons
-            ]
+            result, event = self._checked(model, group)
+            answer.add(group[0]["decision"], result)
             if event is not None:
                 events.append(event)
         appended = self.log.append(model.id, events) if events else []
         for event in appended:
             model.committed(event)
         for event in appended:
-            result = model.result(event.seq)
-            for count in ("learned", "repeated", "corrected", "quarantined"):
-                setattr(total, count, getattr(total, count) + getattr(result, count))
-            rejected += [
-                {"decision": event.decision, "arm": arm, "reason": reason}
-                for arm, reason in result.rejected
-            ]
-        return {
-            "learned": total.learned,
-            "repeated": total.repeated,
-            "corrected": total.corrected,
-            "quarantined": total.quarantined,
-            "rejected": rejected,
-        }
+            answer.add(event.decision, model.result(event.seq))
+        return answer.told
 
     def observe(self, name: str, items: list[dict[str, Any]]) -> int:
         """Learn outcomes of the past that belong to no decision; all of them, or none."""
@@ -156,7 +140,7 @@ class Service:
         result = model.result(event.seq)
         if result.rejected:
             raise InputError(result.rejected[0][1])
-        return result.learned
+        return len(result.learned)
 
     def expire(self, model: Model, now: float) -> None:
         """Let decisions past their deadline expire, in all processes."""
@@ -170,10 +154,8 @@ class Service:
             raise StorageError("the database is changing; try again")
         return answer_of(event)
 
-    def _checked(
-        self, model: Model, items: list[dict[str, Any]], total: Result
-    ) -> tuple[list[tuple[Any, str]], Event | None]:
-        """Return what is wrong with outcomes of one decision, and an event with the others.
+    def _checked(self, model: Model, items: list[dict[str, Any]]) -> tuple[Result, Event | None]:
+        """Return what is certain about outcomes of one decision, and an event with the others.
 
         What is certainly without effect does not go into the log. What looks right here may
         still turn out to be wrong at its place in the log.
@@ -183,20 +165,20 @@ class Service:
         try:
             known = self._outcomes_of(model, decision)
         except FeedbackError as reason:
-            return [(item["arm"], str(reason)) for item in items], None
+            return Result(rejected=[(item["arm"], str(reason)) for item in items]), None
         if first["accept"]:
             body = to_json({"arm": first["arm"]})
-            return [], Event("accept", body, decision)
-        reasons: list[tuple[Any, str]] = []
+            return Result(), Event("accept", body, decision)
+        result = Result()
         outcomes: dict[Any, float] = {}
         for item in items:
             arm, outcome = item["arm"], item["outcome"]
             if outcome is None and arm in known:
                 continue
             if arm in outcomes and outcomes[arm] != outcome:
-                reasons.append((arm, "two outcomes of one arm in one request"))
+                result.rejected.append((arm, "two outcomes of one arm in one request"))
             elif arm in known and known[arm] == ("learned", outcome):
-                total.repeated += 1
+                result.repeated.append(arm)
             else:
                 outcomes[arm] = outcome
         try:
@@ -207,11 +189,11 @@ class Service:
                     model.agent.check_outcomes(decision, {arm: outcomes[arm]}, correct)
                 except OclokError as reason:
                     del outcomes[arm]
-                    reasons.append((arm, str(reason)))
+                    result.rejected.append((arm, str(reason)))
         if not outcomes:
-            return reasons, None
+            return result, None
         body = to_json({"outcomes": list(outcomes.items()), "correct": correct})
-        return reasons, Event("outcomes", body, decision)
+        return result, Event("outcomes", body, decision)
 
     def _outcomes_of(self, model: Model, decision: str) -> dict[Any, tuple[str, float | None]]:
         try:
@@ -219,6 +201,26 @@ class Service:
         except FeedbackError:
             model.catch_up()  # perhaps another process has made it just now
             return model.agent.outcomes_of(decision)
+
+
+class OutcomesTally:
+    """Counts what became of outcomes."""
+
+    def __init__(self) -> None:
+        kinds = ("learned", "repeated", "corrected", "quarantined")
+        self.told: dict[str, Any] = dict.fromkeys(kinds, 0) | {"rejected": [], "items": []}
+
+    def add(self, decision: str | None, result: Result) -> None:
+        """Count what became of outcomes of one decision."""
+        for kind in ("learned", "repeated", "corrected", "quarantined"):
+            arms = getattr(result, kind)
+            self.told[kind] += len(arms)
+            self.told["items"] += [
+                {"decision": decision, "arm": arm, "result": kind} for arm in arms
+            ]
+        self.told["rejected"] += [
+            {"decision": decision, "arm": arm, "reason": reason} for arm, reason in result.rejected
+        ]
 
 
 def answer_of(event: Event) -> dict[str, Any]:
