@@ -43,6 +43,7 @@ def serve(storage: str, host: str, port: int, workers: int) -> None:
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=30,
+        timeout_worker_healthcheck=60,  # a machine that is busy is not a worker that hangs
     )
 
 
