@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from oclok.errors import OclokError
 
 if TYPE_CHECKING:
     from oclok.service.database import Database
@@ -14,6 +17,17 @@ Storage = Annotated[
     str, typer.Option(help="Where everything is kept: sqlite:///FILE or postgresql://….")
 ]
 DEFAULT = "sqlite:///oclok.db"
+
+
+def main() -> None:
+    """Run a command of the service, without what other commands need."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    add_commands(app)
+    try:
+        app(prog_name="oclok")
+    except OclokError as error:
+        print(f"oclok: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
 
 
 def add_commands(app: typer.Typer) -> None:
