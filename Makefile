@@ -3,10 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 export MPLBACKEND := Agg
 
-.PHONY: docs demo test lint types check oldest bench compare clean
+.PHONY: docs demo serve test lint types check browser oldest bench compare clean
 
 demo: .venv/ready
 	$(BIN)/oclok run crowdsourcing --output demo
+
+serve: .venv/ready
+	$(BIN)/oclok serve --demo --storage sqlite:///demo.db
 
 test: lint types check
 
@@ -17,8 +20,13 @@ lint: .venv/ready
 types: .venv/ready
 	$(BIN)/mypy
 
-check: .venv/ready
+check: .venv/ready browser
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal --hypothesis-profile ci
+
+# The page is tested in a browser where there is one, or where one may be installed.
+browser:
+	@command -v chromedriver >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } >/dev/null 2>&1; } || true
 
 docs: .venv/ready
 	$(BIN)/mkdocs build

@@ -21,6 +21,7 @@ NAMES = (
     "rough",
     "offline",
     "agent",
+    "service",
 )
 
 

@@ -17,6 +17,7 @@ from oclok.policies import UCB, BayesUCB, OClokUCB, Policy, ThompsonSampling
 
 if TYPE_CHECKING:
     from oclok.agent import Agent
+    from oclok.service.client import Client
 
 __version__ = "0.1.0"
 
@@ -24,6 +25,7 @@ __all__ = [
     "UCB",
     "Agent",
     "BayesUCB",
+    "Client",
     "Decision",
     "OClokUCB",
     "OclokError",
@@ -35,9 +37,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the agent when it is asked for: whoever needs policies only does not pay for it."""
+    """Import agent and client when they are asked for: who needs neither does not pay for them."""
     if name == "Agent":
         from oclok.agent import Agent
 
         return Agent
+    if name == "Client":
+        from oclok.service.client import Client
+
+        return Client
     raise AttributeError(f"module 'oclok' has no attribute {name!r}")

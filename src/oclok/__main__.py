@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import sys
 
+#: Commands of the service, which needs nothing that experiments need.
+SERVICE = ("serve", "keys", "replay", "export")
+
 
 def main() -> None:
     """Run the command line, or say what it needs."""
+    is_service = sys.argv[1:2] and sys.argv[1] in SERVICE
     try:
-        from oclok import cli
+        if is_service:
+            from oclok.service.cli import main as run
+        else:
+            from oclok.cli import main as run
+        run()
     except ModuleNotFoundError as missing:
         if (missing.name or "oclok").split(".")[0] == "oclok":
             raise
-        print(f"oclok: {missing.name} is missing; install oclok[experiments]", file=sys.stderr)
+        extra = "service" if is_service else "experiments"
+        print(f"oclok: {missing.name} is missing; install oclok[{extra}]", file=sys.stderr)
         sys.exit(2)
-    cli.main()
 
 
 if __name__ == "__main__":

@@ -19,11 +19,13 @@ import numpy as np
 from oclok.agent import files
 from oclok.agent.arms import ArmId, Arms, as_arms
 from oclok.agent.decision import AgentDecision, Offer
+from oclok.agent.decisions import Status
 from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.health import Finding, examine, report
 from oclok.agent.offers import Offers
 from oclok.agent.propensity import propensities
+from oclok.agent.request import Proposal, Request
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
 from oclok.agent.watch import FeatureWatch
@@ -31,6 +33,7 @@ from oclok.errors import InputError, OracleError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies import UCB, Policy
+from oclok.posterior.prediction import Asked
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_outcomes
 
@@ -118,54 +121,76 @@ class Agent(Persistent):
         """
         if id is not None and not isinstance(id, str):
             raise InputError(f"id must be a string; got {id!r}")
-        offered = as_arms(arms)
-        included = offered.positions(include, "include")
-        excluded = offered.positions(exclude, "exclude")
-        told = self._told(offered, chosen)
-        asked, columns = self._oracle_for(oracle)
-        if asked.columns:
-            asked = asked.resolve(offered.column)
-        if included.size or excluded.size:
-            asked = asked.given(include=included, exclude=excluded)
-        encoded = self._encoded(offered, columns)
+        request = self._request(arms, oracle, include, exclude, chosen)
         with self._lock:
             now = self._tick()
             if id is not None and id in self._feedback.decisions:
                 return self._again(id)
-            schema, X = encoded or self._inferred(offered, columns)
-            made, belief = self.policy.select_with_belief(X, asked)
+            schema, X = request.encoded or self._inferred(request.arms, request.columns)
+            made, belief = self.policy.select_with_belief(X, request.oracle)
             self.policy.discard(made)
+            likely = propensities(self.policy, X, request.oracle, made.super_arm, self._rng)
+            decision, offer = request.decision(id, made, belief, X, likely)
             self._schema = schema
-            taken = made.super_arm if told is None else told
-            likely = propensities(self.policy, X, asked, made.super_arm, self._rng)
-            offer = Offer(
-                offered.ids,
-                X,
-                belief.index,
-                belief.mean,
-                belief.std,
-                taken,
-                included,
-                excluded,
-                likely,
-            )
-            decision = AgentDecision(
-                made.id if id is None else id,
-                made.round,
-                [offered.ids[place] for place in taken.tolist()],
-                made.is_exact,
-                [offered.ids[place] for place in made.super_arm.tolist()],
-                offer,
-            )
-            self._feedback.decisions.add(decision.id, now, decision.chosen, X[taken])
-            self._offers.add(decision)
-            if told is not None:
-                self._shadow.record(X, made.super_arm, told)
-            self._watch = self._watch or FeatureWatch(X.shape[1])
-            self._watch.record(X)
-            if made.round % CHECKED_EVERY == 0:
-                self.health()
+            self._keep(decision, offer, now)
             return decision
+
+    def propose(
+        self,
+        arms: Any,
+        oracle: Oracle | None = None,
+        include: Iterable[ArmId] = (),
+        exclude: Iterable[ArmId] = (),
+        id: str | None = None,  # noqa: A002
+        chosen: Iterable[ArmId] | None = None,
+    ) -> Proposal:
+        """Return what `decide` would decide, and change nothing; `record` makes it happen.
+
+        For agents that are built from a log: a decision is proposed, written to the log, and
+        recorded by all who read it.
+        """
+        request = self._request(arms, oracle, include, exclude, chosen)
+        with self._lock:
+            schema, X = request.encoded or self._inferred(request.arms, request.columns)
+            made, belief = self.policy.propose(X, request.oracle)
+            decision, _ = request.decision(id, made, belief, X, None)
+            return Proposal(decision, schema, X if belief.prediction is None else belief.prediction)
+
+    def record(
+        self,
+        decision: AgentDecision,
+        schema: Schema | None = None,
+        prediction: Asked | None = None,
+    ) -> None:
+        """Take note of a decision that was proposed, here or by an agent in another process.
+
+        Args:
+            decision: with its offer. One whose id is known changes nothing.
+            schema: what the first decision of an agent has inferred of its arms.
+            prediction: of a `Proposal` that was made here; saves work.
+        """
+        if decision.offer is None:
+            raise InputError(f"decision {decision.id!r} has no offer: it cannot be recorded")
+        X = decision.offer.contexts
+        with self._lock:
+            now = self._tick()
+            if decision.id not in self._feedback.decisions:
+                self._schema = self._schema or schema
+                self.policy.witness(X if prediction is None else prediction)
+                self._keep(decision, decision.offer, now)
+
+    def encode(self, arms: Any, schema: Schema | None = None) -> FloatArray:
+        """Return the features of `arms` as the model sees them, shape (M, D).
+
+        Args:
+            arms: as for `decide`; columns that are no features are skipped.
+            schema: stands in for the agent's own until it has one.
+        """
+        known = self._schema or schema
+        if known is None:
+            raise InputError("the agent has no schema yet: it is inferred from the first arms")
+        offered = as_arms(arms)
+        return known.encode(offered, frozenset(offered.names))
 
     def learn(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
@@ -211,11 +236,68 @@ class Agent(Persistent):
             self._tick()
             return waiting - self._feedback.decisions.waiting
 
-    def explain(self, decision_id: str) -> Explanation:
-        """Return what was thought of every arm of a decision, and why it was chosen or not."""
+    def explain(self, decision_id: str, decision: AgentDecision | None = None) -> Explanation:
+        """Return what was thought of every arm of a decision, and why it was chosen or not.
+
+        Args:
+            decision_id: the id of the decision.
+            decision: the decision itself, if somebody else has kept its arms.
+        """
         with self._lock:
             record = self._feedback.decisions.record(decision_id)
-            return explained(self._offers[decision_id], record, self._feedback.decisions)
+            kept = self._offers[decision_id] if decision is None else decision
+            return explained(kept, record, self._feedback.decisions)
+
+    def outcomes_of(self, decision_id: str) -> dict[ArmId, tuple[str, float | None]]:
+        """Return of each chosen arm what became of its outcome, in a word, and the outcome."""
+        with self._lock:
+            record = self._feedback.decisions.record(decision_id)
+            return {
+                arm: (Status(status).name.lower(), None if math.isnan(y) else y)
+                for arm, status, y in zip(
+                    record.arms, record.status.tolist(), record.outcomes.tolist(), strict=True
+                )
+            }
+
+    def late(self, now: float) -> int:
+        """Return how many decisions will expire at the next call if the time is `now`."""
+        with self._lock:
+            deadline = self._feedback.deadline
+            return 0 if deadline is None else len(self._feedback.decisions.due(now - deadline))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many decisions are open, and how many outcomes wait, are in or are out."""
+        with self._lock:
+            decisions = self._feedback.decisions
+            return {
+                "learned": self._feedback.outcomes.count,
+                "open_decisions": len(decisions),
+                "waiting": decisions.waiting,
+                "quarantined": sum(1 for _ in decisions.with_status(Status.QUARANTINED)),
+            }
+
+    def check(self, arms: Any) -> None:
+        """Raise what `observe` would say of the features of `arms`; change nothing."""
+        offered = as_arms(arms)
+        columns = frozenset(() if self.oracle is None else self.oracle.columns)
+        if self._encoded(offered, columns) is None:
+            self._inferred(offered, columns)
+
+    def check_outcomes(
+        self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
+    ) -> None:
+        """Raise what `learn` would say of these outcomes; change nothing."""
+        with self._lock:
+            self._feedback.check(decision_id, outcomes, correct)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there were no arms yet, so that their features are not known for certain."""
+        return self._schema is None
+
+    def follow(self, clock: Callable[[], float]) -> None:
+        """Take the time from another clock from now on."""
+        self._clock = clock
 
     def health(self) -> list[Finding]:
         """Return what whoever runs the agent should know, worst first; empty when all is well.
@@ -304,6 +386,41 @@ class Agent(Persistent):
                 f"the mode is {self.mode!r}, chosen is {chosen!r}"
             )
         return None if chosen is None else np.sort(arms.positions(chosen, "chosen"))
+
+    def _request(
+        self,
+        arms: Any,
+        oracle: Oracle | None,
+        include: Iterable[ArmId],
+        exclude: Iterable[ArmId],
+        chosen: Iterable[ArmId] | None,
+    ) -> Request:
+        """Return what was asked for, checked, with the oracle made for these arms."""
+        offered = as_arms(arms)
+        included = offered.positions(include, "include")
+        excluded = offered.positions(exclude, "exclude")
+        told = self._told(offered, chosen)
+        asked, columns = self._oracle_for(oracle)
+        if asked.columns:
+            asked = asked.resolve(offered.column)
+        if included.size or excluded.size:
+            asked = asked.given(include=included, exclude=excluded)
+        encoded = self._encoded(offered, columns)
+        return Request(offered, asked, columns, included, excluded, told, encoded)
+
+    def _keep(self, decision: AgentDecision, offer: Offer, now: float) -> None:
+        """Take note of a decision that was just made."""
+        taken = offer.chosen
+        self._feedback.decisions.add(decision.id, now, decision.chosen, offer.contexts[taken])
+        self._offers.add(decision)
+        if self.mode == "shadow":
+            preferred = set(decision.preferred)
+            places = [place for place, arm in enumerate(offer.ids) if arm in preferred]
+            self._shadow.record(offer.contexts, np.array(places, dtype=np.intp), taken)
+        self._watch = self._watch or FeatureWatch(offer.contexts.shape[1])
+        self._watch.record(offer.contexts)
+        if self.policy.round % CHECKED_EVERY == 0:
+            self.health()
 
     def _again(self, decision_id: str) -> AgentDecision:
         """Return a decision that was made before."""

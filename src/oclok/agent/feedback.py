@@ -111,6 +111,15 @@ class Feedback(Persistent):
 
         return Learned(names(is_good), names(is_same), names(is_other), names(is_bad))
 
+    def check(self, decision: str, outcomes: Mapping[ArmId, float | None], correct: bool) -> None:
+        """Raise what `learn` would, and change nothing."""
+        record = self.decisions.record(decision)
+        new = self._checked(record, outcomes)
+        for place, outcome in new.items():
+            is_known = record.status[place] != Status.WAITING
+            if is_known and record.outcomes[place] != outcome and not correct:
+                raise _refused(record, place, new)
+
     def accept(self, decision: str, arm: ArmId) -> None:
         """Learn an outcome that was quarantined."""
         record = self.decisions.record(decision)

@@ -11,6 +11,7 @@ import typer
 from oclok import __version__
 from oclok.cli import data, report, run
 from oclok.errors import OclokError
+from oclok.service import cli as service_cli
 
 __all__ = ["app", "main"]
 
@@ -25,6 +26,7 @@ app.command(add_help_option=False)(run.run)  # its --help also knows experiments
 app.command()(run.paper)
 app.command()(report.report)
 app.add_typer(data.data_app, name="data", invoke_without_command=True)
+service_cli.add_commands(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -20,7 +20,7 @@ from oclok.errors import FeedbackError, InputError, OracleError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.pending import Pending
-from oclok.posterior.prediction import Prediction
+from oclok.posterior.prediction import Asked, Prediction
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_contexts, as_outcomes, as_positions
 
@@ -98,25 +98,21 @@ class Policy(Persistent, ABC):
         self, contexts: ArrayLike, oracle: Oracle | None = None
     ) -> tuple[Decision, Belief]:
         """Do what `select` does, and return what was believed of all M base arms as well."""
-        X = self._as_contexts(contexts)
         chosen_by = self._oracle_for(oracle)
-        t = self.round + 1
-        rng = self._next_rng()
-        belief = self._believe(X, t, rng)
-        super_arm, belief, is_exact = self._choose(t, belief, chosen_by)
-        decision = Decision.trusted(
-            round=t,
-            super_arm=super_arm,
-            contexts=X[super_arm],
-            index=belief.index[super_arm],
-            mean=None if belief.mean is None else belief.mean[super_arm],
-            std=None if belief.std is None else belief.std[super_arm],
-            is_exact=is_exact,
-        )
+        decision, belief, rng = self._proposed(contexts, chosen_by)
         self._record(decision, belief, chosen_by)
-        self.round, self._rng, self._dimension = t, rng, X.shape[1]
-        self._pending.set(decision, np.ones(super_arm.size, dtype=bool))
+        self.round, self._rng = decision.round, rng
+        self._dimension = decision.contexts.shape[1]
+        self._pending.set(decision, np.ones(decision.super_arm.size, dtype=bool))
         return decision, belief
+
+    def propose(self, contexts: ArrayLike, oracle: Oracle | None = None) -> tuple[Decision, Belief]:
+        """Return what `select_with_belief` would, and change nothing."""
+        return self._proposed(contexts, self._oracle_for(oracle))[:2]
+
+    def witness(self, contexts: Asked) -> None:
+        """Count a round in which somebody else chose among base arms with `contexts` (M, D)."""
+        self.round += 1
 
     def update(self, decision: Decision, outcomes: ArrayLike) -> None:
         """Learn the `outcomes`, shape (K,), of a decision's base arms, in their order.
@@ -182,6 +178,26 @@ class Policy(Persistent, ABC):
         if not isinstance(policy, cls):
             raise StorageError(f"{path}: holds a {type(policy).__name__}, not a {cls.__name__}")
         return policy
+
+    def _proposed(
+        self, contexts: ArrayLike, oracle: Oracle
+    ) -> tuple[Decision, Belief, np.random.Generator]:
+        """Return a decision, the belief it was made of, and the generator after it."""
+        X = self._as_contexts(contexts)
+        t = self.round + 1
+        rng = self._next_rng()
+        belief = self._believe(X, t, rng)
+        super_arm, belief, is_exact = self._choose(t, belief, oracle)
+        decision = Decision.trusted(
+            round=t,
+            super_arm=super_arm,
+            contexts=X[super_arm],
+            index=belief.index[super_arm],
+            mean=None if belief.mean is None else belief.mean[super_arm],
+            std=None if belief.std is None else belief.std[super_arm],
+            is_exact=is_exact,
+        )
+        return decision, belief, rng
 
     _is_random: bool = False
     """Whether `_believe` draws from its `rng`; a class that does sets it to True."""

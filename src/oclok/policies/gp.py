@@ -19,7 +19,7 @@ from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.mixture import MixturePosterior
 from oclok.posterior.observations import Rows
-from oclok.posterior.prediction import Prediction
+from oclok.posterior.prediction import Asked, Prediction
 from oclok.typing import ArrayLike, BoolArray, FloatArray
 from oclok.validation import as_contexts, as_count, as_probability
 
@@ -120,6 +120,11 @@ class GPPolicy(Policy):
         Calibration keeps judging the outcomes as they first came.
         """
         self.posterior.correct(self._as_contexts(contexts), before, after)
+
+    def witness(self, contexts: Asked) -> None:
+        """Count a round in which somebody else chose among base arms with `contexts` (M, D)."""
+        self.posterior.offer(contexts)
+        super().witness(contexts)
 
     def maintain(self) -> None:
         """Do now what is due, so that later calls need not."""

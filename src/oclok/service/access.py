@@ -1,0 +1,143 @@
+"""Who may do what: bearer keys with roles, stored as hashes and compared in constant time."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+import secrets
+import time
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from fastapi import HTTPException
+
+from oclok.errors import InputError
+from oclok.service.database import Database
+
+ROLES = ("decide", "learn", "read", "admin")
+#: A key has 32 random bytes: it cannot be guessed, and its hash needs no salt.
+PREFIX, BYTES = "oclok_", 32
+
+
+class Key(NamedTuple):
+    """A key as it is stored; `agent` is None if it is for all of them."""
+
+    id: int
+    name: str
+    digest: str
+    roles: frozenset[str]
+    agent: str | None
+    created: float
+
+    def allows(self, role: str, agent: str | None) -> bool:
+        """Return whether the key may do what needs `role` with an agent; None: with all."""
+        return bool(self.roles & {role, "admin"}) and self.agent in (None, agent)
+
+
+class Keys:
+    """The keys of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def add(self, name: str, roles: list[str], agent: str | None = None) -> str:
+        """Make a key and return it: this is the only time that it can be seen."""
+        unknown = [role for role in roles if role not in ROLES]
+        if unknown or not roles:
+            raise InputError(f"roles must be of {', '.join(ROLES)}; got {roles!r}")
+        if not re.fullmatch(r"[\w.@ -]{1,64}", name):
+            raise InputError(f"the name of a key must be 1 to 64 letters or digits; got {name!r}")
+        key = PREFIX + secrets.token_urlsafe(BYTES)
+        values = {
+            "name": name,
+            "digest": digest(key),
+            "roles": ",".join(dict.fromkeys(roles)),
+            "agent": agent,
+            "now": time.time(),
+        }
+        with self.database.write() as connection:
+            connection.execute(_ADD, values)
+        return key
+
+    def all(self) -> list[Key]:
+        """Return all keys."""
+        with self.database.read() as connection:
+            rows = connection.execute(_ALL).all()
+        return [Key(n, name, d, frozenset(r.split(",")), a, c) for n, name, d, r, a, c in rows]
+
+    def remove(self, number: int) -> bool:
+        """Remove a key and return whether it was there."""
+        with self.database.write() as connection:
+            return bool(connection.execute(_REMOVE, {"id": number}).rowcount)
+
+
+class Access:
+    """Decides whether a request may do what it asks for.
+
+    Without keys everybody may do everything, from this machine. Once there was a key, requests
+    without one are refused for as long as this process runs.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.keys = Keys(database)
+        self._known: list[Key] = []
+        self.needs_key = False
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the keys again."""
+        self._known = self.keys.all()
+        self.needs_key = self.needs_key or bool(self._known)
+
+    def check(self, authorization: str | None, role: str, agent: str | None) -> None:
+        """Raise 401 or 403 unless a request with this header may do what needs `role`."""
+        if not self.needs_key:
+            return
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise HTTPException(401, "a key is needed: Authorization: Bearer oclok_…")
+        presented = digest(token.strip())
+        found = None
+        for key in self._known:  # all of them, so that time tells nothing
+            if hmac.compare_digest(key.digest, presented):
+                found = key
+        if found is None:
+            raise HTTPException(401, "the key is not known")
+        if not found.allows(role, agent):
+            target = "all agents" if agent is None else f"agent {agent!r}"
+            raise HTTPException(403, f"the key does not have the role {role!r} for {target}")
+
+    def allows_host(self, host: str) -> bool:
+        """Return whether a request may name us so; without keys only as this machine.
+
+        Otherwise a page in a browser here could reach us under a name of its own.
+        """
+        if self.needs_key:
+            return True
+        name = host.rsplit("]", 1)[0].lstrip("[") if host.startswith("[") else host.split(":")[0]
+        return is_loopback(name)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def digest(key: str) -> str:
+    """Return what is stored of a key."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+_ADD = sa.text(
+    "INSERT INTO keys (name, digest, roles, agent, created) "
+    "VALUES (:name, :digest, :roles, :agent, :now)"
+)
+_ALL = sa.text("SELECT id, name, digest, roles, agent, created FROM keys ORDER BY id")
+_REMOVE = sa.text("DELETE FROM keys WHERE id = :id")

@@ -1,0 +1,53 @@
+"""The web application: routes, access, limits, metrics, and work in the background."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI
+
+from oclok import __version__
+from oclok.service import problems
+from oclok.service.access import Access
+from oclok.service.api_page import add_api_page
+from oclok.service.background import Background
+from oclok.service.database import Database
+from oclok.service.limits import Limits
+from oclok.service.metrics import Metrics
+from oclok.service.page import page_routes
+from oclok.service.routes import routes
+from oclok.service.service import Service
+
+
+def create_app(storage: str) -> FastAPI:
+    """Return the application for the database at a URL, which is migrated if need be."""
+    database = Database(storage)
+    database.migrate()
+    service = Service(database)
+    access = Access(database)
+    metrics = Metrics(service)
+    background = Background(service, access)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        background.start()
+        yield
+        background.stop()
+        database.close()
+
+    app = FastAPI(
+        title="oclok",
+        version=__version__,
+        description="Decide sets under constraints, and learn from what comes of them.",
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.service = service
+    problems.install(app)
+    app.include_router(routes(service, access, metrics, background))
+    app.include_router(page_routes())
+    add_api_page(app)
+    app.add_middleware(Limits, access=access, metrics=metrics)
+    return app

@@ -1,0 +1,75 @@
+"""Work beside requests: reading what other processes logged, expiry, snapshots, keys."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import sqlalchemy as sa
+
+from oclok.errors import OclokError
+from oclok.service.access import Access
+from oclok.service.model import Model
+from oclok.service.service import Service
+
+LOGGER = logging.getLogger("oclok.service")
+#: Seconds between looks at the log.
+EVERY = 0.2
+#: A snapshot is made after so many events, or after this share of the log if that is more.
+LEAST_EVENTS, SHARE = 200, 0.1
+
+
+class Background:
+    """A thread that keeps the models of a process up to date."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service, self._access = service, access
+        self._thread = threading.Thread(target=self._run, name="oclok-background", daemon=True)
+        self._stop = threading.Event()
+        self._parent = os.getppid()
+        self.is_ready = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and wait for what is under way."""
+        self._stop.set()
+        self._thread.join(timeout=30)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._work()
+                self.is_ready = True
+            except (sa.exc.SQLAlchemyError, OclokError) as reason:
+                self.is_ready = False
+                LOGGER.warning("the database cannot be reached: %s", reason)
+            except Exception:
+                LOGGER.exception("work in the background failed")
+            self._stop.wait(EVERY)
+
+    def _work(self) -> None:
+        if os.getppid() != self._parent and "OCLOK_WORKERS" in os.environ:
+            os.kill(os.getpid(), signal.SIGTERM)  # nobody looks after this worker any more
+        self._service.refresh()
+        self._access.refresh()
+        now = time.time()
+        for model in self._service.models:
+            self._service.expire(model, now)
+            self._snapshot(model)
+
+    def _snapshot(self, model: Model) -> None:
+        due = model.snapshot_seq + max(LEAST_EVENTS, SHARE * model.snapshot_seq)
+        if model.seq < due:
+            return
+        model.snapshot_seq = self._service.log.snapshot_seq(model.id)  # another one's, perhaps
+        due = model.snapshot_seq + max(LEAST_EVENTS, SHARE * model.snapshot_seq)
+        if model.seq >= due:
+            seq, content = model.dumped()
+            self._service.log.save_snapshot(model.id, seq, content)
+            model.snapshot_seq = seq

@@ -1,0 +1,138 @@
+"""Commands of the service: serve, keys, replay, export."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from oclok.errors import OclokError
+
+if TYPE_CHECKING:
+    from oclok.service.database import Database
+
+Storage = Annotated[
+    str, typer.Option(help="Where everything is kept: sqlite:///FILE or postgresql://….")
+]
+DEFAULT = "sqlite:///oclok.db"
+
+
+def main() -> None:
+    """Run a command of the service, without what other commands need."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    add_commands(app)
+    try:
+        app(prog_name="oclok")
+    except OclokError as error:
+        print(f"oclok: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of the service to a command line."""
+    app.command()(serve)
+    app.command()(replay)
+    app.command()(export)
+    app.add_typer(keys_app, name="keys")
+
+
+def serve(
+    storage: Storage = DEFAULT,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    workers: Annotated[int, typer.Option(help="Number of processes.")] = 1,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Make a demo agent and send it traffic.")
+    ] = False,
+) -> None:
+    """Answer decisions over HTTP, with a page at /.
+
+    `oclok serve` keeps everything in oclok.db in this folder. `oclok serve --storage
+    postgresql://user:password@host/name --workers 4` is for more than one machine can do.
+    """
+    from oclok.service.server import serve as run
+
+    print(f"oclok: http://{host}:{port}/ (API: /docs)", flush=True)
+    if demo:
+        from oclok.service import demo as traffic
+
+        traffic.start(f"http://{host}:{port}")
+    run(storage, host, port, workers)
+
+
+def replay(
+    agent: Annotated[list[str] | None, typer.Argument(help="Only these agents.")] = None,
+    storage: Storage = DEFAULT,
+) -> None:
+    """Rebuild models from the log and check that every recorded decision comes out again."""
+    from oclok.service.log import Log
+    from oclok.service.replay import replay as run
+
+    database = _database(storage)
+    results = [
+        run(database, name) for name in agent or [row.name for row in Log(database).agents()]
+    ]
+    for result in results:
+        print(result)
+    if any(result.differing for result in results):
+        raise typer.Exit(1)
+
+
+def export(
+    agent: Annotated[str, typer.Argument(help="The name of the agent.")],
+    output: Annotated[Path | None, typer.Option(help="The file; AGENT.parquet by default.")] = None,
+    storage: Storage = DEFAULT,
+) -> None:
+    """Write an agent's log as Parquet: one row per arm that was offered."""
+    from oclok.service.export import export as run
+
+    path = output or Path(f"{agent}.parquet")
+    print(f"{path}: {run(_database(storage), agent, path):,} rows")
+
+
+def _database(storage: str) -> Database:
+    from oclok.service.database import Database
+
+    database = Database(storage)
+    database.migrate()
+    return database
+
+
+keys_app = typer.Typer(help="Keys for those who may use the service.", no_args_is_help=True)
+
+
+@keys_app.command()
+def add(
+    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    role: Annotated[list[str], typer.Option(help="decide, learn, read or admin; may be repeated.")],
+    agent: Annotated[str | None, typer.Option(help="For this agent only.")] = None,
+    storage: Storage = DEFAULT,
+) -> None:
+    """Make a key and print it; it cannot be seen again."""
+    from oclok.service.access import Keys
+
+    print(Keys(_database(storage)).add(name, role, agent))
+
+
+@keys_app.command(name="list")
+def list_keys(storage: Storage = DEFAULT) -> None:
+    """List all keys, without what is secret."""
+    from oclok.service.access import Keys
+
+    for key in Keys(_database(storage)).all():
+        print(f"{key.id}\t{key.name}\t{','.join(sorted(key.roles))}\t{key.agent or 'all agents'}")
+
+
+@keys_app.command()
+def remove(
+    number: Annotated[int, typer.Argument(help="The number that `oclok keys list` shows.")],
+    storage: Storage = DEFAULT,
+) -> None:
+    """Remove a key: it is refused within a second."""
+    from oclok.errors import InputError
+    from oclok.service.access import Keys
+
+    if not Keys(_database(storage)).remove(number):
+        raise InputError(f"there is no key {number}")

@@ -1,0 +1,154 @@
+"""The database: SQLite in a file, or PostgreSQL by URL; its schema moves forward by itself.
+
+| table     | a row is                                                                          |
+|-----------|-----------------------------------------------------------------------------------|
+| agents    | an agent: settings, `last` (number of its latest event), `rounds` (decisions)      |
+| events    | something that happened to an agent, numbered 1, 2, 3, … without gaps             |
+| snapshots | the model of an agent, as it was after event `seq`                                 |
+| keys      | an access key, hashed, with its roles                                              |
+| version   | the one row says how many of MIGRATIONS were made                                  |
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine, make_url
+
+from oclok.errors import StorageError
+
+#: Steps from an empty database to the present one; only ever appended to.
+MIGRATIONS: list[list[str]] = [
+    [
+        """CREATE TABLE agents (
+            id {serial}, name VARCHAR(64) NOT NULL UNIQUE, settings TEXT NOT NULL,
+            created DOUBLE PRECISION NOT NULL, last BIGINT NOT NULL, rounds BIGINT NOT NULL)""",
+        """CREATE TABLE events (
+            agent BIGINT NOT NULL REFERENCES agents (id), seq BIGINT NOT NULL,
+            kind VARCHAR(16) NOT NULL, time DOUBLE PRECISION NOT NULL,
+            decision VARCHAR(128), round BIGINT, basis BIGINT, body {blob} NOT NULL,
+            PRIMARY KEY (agent, seq))""",
+        """CREATE UNIQUE INDEX decision_ids ON events (agent, decision)
+            WHERE kind = 'decision'""",
+        """CREATE INDEX feedback ON events (agent, decision, seq)
+            WHERE decision IS NOT NULL AND kind <> 'decision'""",
+        "CREATE INDEX rounds ON events (agent, round) WHERE round IS NOT NULL",
+        """CREATE TABLE snapshots (
+            agent BIGINT NOT NULL PRIMARY KEY REFERENCES agents (id), seq BIGINT NOT NULL,
+            created DOUBLE PRECISION NOT NULL, content {blob} NOT NULL)""",
+        """CREATE TABLE keys (
+            id {serial}, name VARCHAR(64) NOT NULL, digest VARCHAR(64) NOT NULL UNIQUE,
+            roles VARCHAR(64) NOT NULL, agent VARCHAR(64), created DOUBLE PRECISION NOT NULL)""",
+    ],
+]
+
+#: Seconds that a writer of SQLite waits for another one.
+PATIENCE = 20.0
+#: Only one process migrates PostgreSQL at a time: the number of the lock that it holds.
+MIGRATION_LOCK = 0x0C10C
+
+
+class Database:
+    """Connections to the storage at a URL; `write` and `read` are transactions.
+
+    Args:
+        url: `sqlite:///file.db`, or `postgresql://user:password@host/name`.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            parsed = make_url(url)
+        except sa.exc.ArgumentError:
+            raise StorageError(
+                f"storage must be sqlite:///FILE or postgresql://…; got {url!r}"
+            ) from None
+        if parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:"):
+            self.is_sqlite = True
+            self._writer = _sqlite(parsed, "BEGIN IMMEDIATE")
+            self._reader = _sqlite(parsed, "BEGIN")
+        elif parsed.drivername in ("postgresql", "postgres"):
+            self.is_sqlite = False
+            self._writer = self._reader = sa.create_engine(
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                pool_size=10,
+                max_overflow=10,
+                pool_timeout=5,
+                connect_args={"connect_timeout": 5},
+            )
+        else:
+            raise StorageError(
+                "storage must be sqlite:///FILE or postgresql://…; got "
+                f"{parsed.render_as_string(hide_password=True)!r}"
+            )
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Begin a transaction that writes; it is committed at the end, or rolled back."""
+        with self._writer.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Begin a transaction that only reads."""
+        with self._reader.begin() as connection:
+            yield connection
+
+    def migrate(self) -> None:
+        """Bring the schema up to date; `StorageError` if it is newer than this program."""
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+            connection.execute(sa.text("CREATE TABLE IF NOT EXISTS version (steps INTEGER)"))
+            done = connection.execute(sa.text("SELECT steps FROM version")).scalar()
+            if done is None:
+                connection.execute(sa.text("INSERT INTO version VALUES (0)"))
+            steps = int(done or 0)
+            if steps > len(MIGRATIONS):
+                raise StorageError(
+                    f"the database has schema version {steps}, this oclok knows versions up to "
+                    f"{len(MIGRATIONS)}; upgrade oclok"
+                )
+            for step in MIGRATIONS[steps:]:
+                for statement in step:
+                    connection.execute(sa.text(statement.format(**self._types())))
+            if steps < len(MIGRATIONS):
+                connection.execute(
+                    sa.text("UPDATE version SET steps = :steps"), {"steps": len(MIGRATIONS)}
+                )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._writer.dispose()
+        self._reader.dispose()
+
+    def _types(self) -> dict[str, str]:
+        if self.is_sqlite:
+            return {"serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "blob": "BLOB"}
+        return {
+            "serial": "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY",
+            "blob": "BYTEA",
+        }
+
+
+def _sqlite(url: sa.URL, begin: str) -> Engine:
+    engine = sa.create_engine(
+        url,
+        pool_size=20,
+        max_overflow=40,
+        connect_args={"timeout": PATIENCE, "check_same_thread": False},
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def set_up(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
+        connection.isolation_level = None  # transactions are begun below, not by the driver
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @sa.event.listens_for(engine, "begin")
+    def do_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine

@@ -1,0 +1,76 @@
+"""What is looked at before a request is read: its size, its type, its host."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from oclok.service.access import Access
+from oclok.service.metrics import Metrics
+from oclok.service.problems import problem
+from oclok.service.requests import MOST_BYTES
+
+#: Told to browsers: scripts and data come from here and nowhere else.
+HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        b"frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class Limits:
+    """Middleware that refuses bodies that are too large, or not JSON, and hosts that are not us."""
+
+    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics) -> None:
+        self.app, self.access, self.metrics = app, access, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start = time.perf_counter()
+        headers = dict(scope["headers"])
+        seen = {"status": 500, "size": 0}
+
+        async def counted() -> Message:
+            message = await receive()
+            seen["size"] += len(message.get("body", b""))
+            if seen["size"] > MOST_BYTES:
+                raise HTTPException(413, f"the body must have at most {MOST_BYTES:,} bytes")
+            return message
+
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen["status"] = message["status"]
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        refusal = self._refusal(scope["method"], headers)
+        try:
+            if refusal is not None:
+                await problem(*refusal)(scope, receive, noted)
+            else:
+                await self.app(scope, counted, noted)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            seconds = time.perf_counter() - start
+            self.metrics.request(scope["method"], route, seen["status"], seconds)
+
+    def _refusal(self, method: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        if not self.access.allows_host(headers.get(b"host", b"").decode("latin-1")):
+            return 403, "without keys only requests to localhost are answered; see `oclok keys add`"
+        if method in ("POST", "PUT"):
+            kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+            if kind != b"application/json":
+                return 415, "the content type must be application/json"
+            size = headers.get(b"content-length", b"0")
+            if size.isdigit() and int(size) > MOST_BYTES:
+                return 413, f"the body must have at most {MOST_BYTES:,} bytes; it has {int(size):,}"
+        return None

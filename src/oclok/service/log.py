@@ -1,0 +1,225 @@
+"""The log: what happened to each agent, numbered in the order in which it was committed.
+
+Whoever appends to an agent's log first takes its row in `agents`, which gives out the numbers, and
+holds it until the commit. So numbers become visible in their order and without gaps, on PostgreSQL
+too, where those of a sequence would not: who has read event n has seen all events before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from oclok.service.database import Database
+
+#: Events that are read at once.
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to an agent.
+
+    Attributes:
+        kind: "decision", "outcomes", "observations", "accept", "expire" or "maintain".
+        body: what is to be known of it, as JSON.
+        decision: id of the decision that it is about.
+        basis: of a decision: number of the latest event that the model knew when it decided.
+        seq: its number in the agent's log; 0 until it is there.
+        time: when it was appended, in seconds.
+        round: of a decision: how many decisions there were with it.
+    """
+
+    kind: str
+    body: bytes
+    decision: str | None = None
+    basis: int | None = None
+    seq: int = 0
+    time: float = 0.0
+    round: int | None = None
+
+
+class AgentRow(NamedTuple):
+    """An agent as it stands in the database."""
+
+    id: int
+    name: str
+    settings: str
+    created: float
+    last: int
+    rounds: int
+
+
+class OvertakenError(Exception):
+    """Something was appended that the writer did not know of."""
+
+
+class RepeatedError(Exception):
+    """A decision with this id is in the log."""
+
+
+class Log:
+    """Appends to, and reads from, the logs of all agents."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def agents(self) -> list[AgentRow]:
+        """Return all agents, in the order in which they were made."""
+        with self.database.read() as connection:
+            rows = connection.execute(_AGENTS).all()
+        return [AgentRow(*row) for row in rows]
+
+    def agent(self, name: str) -> AgentRow | None:
+        """Return the agent with a name."""
+        with self.database.read() as connection:
+            row = connection.execute(_AGENT, {"name": name}).first()
+        return None if row is None else AgentRow(*row)
+
+    def add_agent(self, name: str, settings: str) -> bool:
+        """Make an agent, and return whether it is new."""
+        values = {"name": name, "settings": settings, "now": time.time()}
+        with self.database.write() as connection:
+            return bool(connection.execute(_ADD_AGENT, values).rowcount)
+
+    def append(
+        self, agent: int, events: Sequence[Event], expected: int | None = None
+    ) -> list[Event]:
+        """Commit events and return them with their numbers.
+
+        Args:
+            agent: the number of the agent.
+            events: in their order; either all are committed or none is.
+            expected: number of the event that must be the latest; `OvertakenError` otherwise.
+        """
+        decisions = sum(event.kind == "decision" for event in events)
+        counts = {"agent": agent, "events": len(events), "decisions": decisions}
+        now = time.time()
+        try:
+            with self.database.write() as connection:
+                last, rounds = connection.execute(_NUMBERS, counts).one()
+                first, round_ = last - len(events), rounds - decisions
+                if expected is not None and first != expected:
+                    raise OvertakenError
+                numbered = []
+                for seq, event in enumerate(events, first + 1):
+                    if event.kind == "decision":
+                        round_ += 1
+                    numbered.append(
+                        Event(
+                            event.kind,
+                            event.body,
+                            event.decision,
+                            event.basis,
+                            seq,
+                            now,
+                            round_ if event.kind == "decision" else None,
+                        )
+                    )
+                connection.execute(_APPEND, [_row(agent, event) for event in numbered])
+        except sa.exc.IntegrityError:
+            raise RepeatedError from None
+        return numbered
+
+    def after(self, agent: int, seq: int, until: int | None = None) -> Iterator[Event]:
+        """Yield the events of an agent after event `seq`, in their order."""
+        while True:
+            values = {"agent": agent, "seq": seq, "most": BATCH}
+            with self.database.read() as connection:
+                rows = connection.execute(_AFTER, values).all()
+            for row in rows:
+                event = _event(row)
+                if event.seq != seq + 1 or (until is not None and event.seq > until):
+                    return
+                seq = event.seq
+                yield event
+            if len(rows) < BATCH:
+                return
+
+    def decision(self, agent: int, decision: str) -> Event | None:
+        """Return the event of a decision."""
+        with self.database.read() as connection:
+            row = connection.execute(_DECISION, {"agent": agent, "decision": decision}).first()
+        return None if row is None else _event(row)
+
+    def feedback(self, agent: int, decision: str) -> list[Event]:
+        """Return what was told of a decision, in its order."""
+        with self.database.read() as connection:
+            rows = connection.execute(_FEEDBACK, {"agent": agent, "decision": decision}).all()
+        return [_event(row) for row in rows]
+
+    def latest_decisions(self, agent: int, before: int, most: int) -> list[Event]:
+        """Return up to `most` decisions of rounds below `before`, latest first."""
+        values = {"agent": agent, "before": before, "most": most}
+        with self.database.read() as connection:
+            rows = connection.execute(_LATEST, values).all()
+        return [_event(row) for row in rows]
+
+    def snapshot(self, agent: int) -> tuple[int, bytes] | None:
+        """Return the number of the event that a snapshot was made after, and the snapshot."""
+        with self.database.read() as connection:
+            row = connection.execute(_SNAPSHOT, {"agent": agent}).first()
+        return None if row is None else (int(row[0]), bytes(row[1]))
+
+    def snapshot_seq(self, agent: int) -> int:
+        """Return the number of the event that the snapshot was made after; 0 without one."""
+        with self.database.read() as connection:
+            return int(connection.execute(_SNAPSHOT_SEQ, {"agent": agent}).scalar() or 0)
+
+    def save_snapshot(self, agent: int, seq: int, content: bytes) -> None:
+        """Keep a snapshot, unless there is a later one."""
+        values = {"agent": agent, "seq": seq, "now": time.time(), "content": content}
+        with self.database.write() as connection:
+            connection.execute(_SAVE_SNAPSHOT, values)
+
+
+def _row(agent: int, event: Event) -> dict[str, Any]:
+    return {"agent": agent, **vars(event)}
+
+
+def _event(row: Any) -> Event:
+    seq, kind, when, decision, round_, basis, body = row
+    return Event(kind, bytes(body), decision, basis, seq, when, round_)
+
+
+_COLUMNS = "seq, kind, time, decision, round, basis, body"
+_AGENTS = sa.text("SELECT id, name, settings, created, last, rounds FROM agents ORDER BY id")
+_AGENT = sa.text("SELECT id, name, settings, created, last, rounds FROM agents WHERE name = :name")
+_ADD_AGENT = sa.text(
+    "INSERT INTO agents (name, settings, created, last, rounds) "
+    "VALUES (:name, :settings, :now, 0, 0) ON CONFLICT (name) DO NOTHING"
+)
+_NUMBERS = sa.text(
+    "UPDATE agents SET last = last + :events, rounds = rounds + :decisions WHERE id = :agent "
+    "RETURNING last, rounds"
+)
+_APPEND = sa.text(
+    f"INSERT INTO events (agent, {_COLUMNS}) "
+    "VALUES (:agent, :seq, :kind, :time, :decision, :round, :basis, :body)"
+)
+_AFTER = sa.text(
+    f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND seq > :seq ORDER BY seq LIMIT :most"
+)
+_DECISION = sa.text(
+    f"SELECT {_COLUMNS} FROM events "
+    "WHERE agent = :agent AND decision = :decision AND kind = 'decision'"
+)
+_FEEDBACK = sa.text(
+    f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND decision = :decision "
+    "AND decision IS NOT NULL AND kind <> 'decision' ORDER BY seq"
+)
+_LATEST = sa.text(
+    f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND round IS NOT NULL "
+    "AND round < :before ORDER BY round DESC LIMIT :most"
+)
+_SNAPSHOT = sa.text("SELECT seq, content FROM snapshots WHERE agent = :agent")
+_SNAPSHOT_SEQ = sa.text("SELECT seq FROM snapshots WHERE agent = :agent")
+_SAVE_SNAPSHOT = sa.text(
+    "INSERT INTO snapshots (agent, seq, created, content) VALUES (:agent, :seq, :now, :content) "
+    "ON CONFLICT (agent) DO UPDATE SET seq = excluded.seq, created = excluded.created, "
+    "content = excluded.content WHERE snapshots.seq < excluded.seq"
+)

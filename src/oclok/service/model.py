@@ -1,0 +1,248 @@
+"""The model of one agent: a function of its log, read event by event.
+
+A model changes by `apply` only, which is given the events of the log in their order, and whose
+clock is the time of the event. Models of the same log are therefore equal in all processes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pydantic_core import from_json, to_json
+
+from oclok import persistence
+from oclok.agent import Agent, AgentDecision, Schema
+from oclok.agent.decision import Offer
+from oclok.agent.request import Proposal
+from oclok.errors import OclokError, StorageError
+from oclok.oracles import oracle_from_json
+from oclok.service.log import AgentRow, Event, Log
+
+LOGGER = logging.getLogger("oclok.service")
+#: Results of the latest events that are kept for the requests that wait for them.
+RESULTS = 10_000
+
+
+@dataclass
+class Result:
+    """What came of applying an event with outcomes: ids of arms, and reasons of those rejected."""
+
+    learned: list[Any] = field(default_factory=list)
+    repeated: list[Any] = field(default_factory=list)
+    corrected: list[Any] = field(default_factory=list)
+    quarantined: list[Any] = field(default_factory=list)
+    rejected: list[tuple[Any, str]] = field(default_factory=list)
+
+
+def make_agent(settings: dict[str, Any]) -> Agent:
+    """Return a fresh agent with the settings of a request; `OclokError` if they are wrong."""
+    limits = settings.get("outcome_range")
+    return Agent(
+        oracle=oracle_from_json(settings["oracle"]),
+        features=settings.get("features"),
+        outcome_range=None if limits is None else (limits[0], limits[1]),
+        deadline=settings.get("deadline"),
+        default_outcome=settings.get("default_outcome"),
+        mode=settings.get("mode", "live"),
+        seed=0,
+        explainable=0,  # all arms of all decisions are in the log
+    )
+
+
+class Model:
+    """An agent, and how far in its log it has read.
+
+    Attributes:
+        agent: the agent as of event `seq`.
+        lock: to be held while `agent` and `seq` must fit together.
+    """
+
+    def __init__(self, row: AgentRow, log: Log, use_snapshot: bool = True) -> None:
+        self.id, self.name = row.id, row.name
+        self.settings: dict[str, Any] = json.loads(row.settings)
+        self.created = row.created
+        self.lock = threading.RLock()
+        self.results: OrderedDict[int, Result] = OrderedDict()
+        self._log = log
+        self._time = row.created
+        self.agent, self.seq = make_agent(self.settings), 0
+        self.snapshot_seq = 0
+        if use_snapshot:
+            self._load_snapshot()
+        self.agent.follow(lambda: self._time)
+
+    def catch_up(self, until: int | None = None) -> None:
+        """Apply what is new in the log."""
+        with self.lock:
+            for event in self._log.after(self.id, self.seq, until):
+                self.apply(event)
+
+    def apply(self, event: Event, proposal: Proposal | None = None) -> None:
+        """Let an event, the next one in the log, happen to the agent."""
+        with self.lock:
+            assert event.seq == self.seq + 1, "events are applied in their order"
+            self._time = event.time
+            try:
+                _APPLY[event.kind](self, event, proposal)
+            except Exception:
+                # The same in every process: the event is part of the log, and had no effect.
+                LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
+            self.seq = event.seq
+
+    def committed(self, event: Event, proposal: Proposal | None = None) -> None:
+        """Apply an event that this process has just appended, and all before it."""
+        with self.lock:
+            if self.seq == event.seq - 1:
+                self.apply(event, proposal)
+            elif self.seq < event.seq:
+                self.catch_up()
+
+    def result(self, seq: int) -> Result:
+        """Return what came of an event with outcomes."""
+        with self.lock:
+            return self.results.get(seq, Result())
+
+    def restored(self, event: Event) -> AgentDecision:
+        """Return the decision of an event, with all of its arms."""
+        body = from_json(event.body)
+        arms = {arm["id"]: arm["features"] for arm in body["arms"]}
+        ids = list(arms)
+        schema = Schema(body["schema"]) if "schema" in body else None
+        chosen, preferred = body["chosen"], body["preferred"]
+        place = {arm: position for position, arm in enumerate(ids)}
+
+        def positions(name: str) -> Any:
+            wanted = [place[arm] for arm in body.get(name, ())]
+            return np.array(sorted(wanted), dtype=np.intp)
+
+        offer = Offer(
+            ids,
+            self.agent.encode(arms, schema),
+            np.array(body["index"]),
+            None if body["mean"] is None else np.array(body["mean"]),
+            None if body["std"] is None else np.array(body["std"]),
+            np.array(chosen, dtype=np.intp),
+            positions("include"),
+            positions("exclude"),
+        )
+        taken = [ids[position] for position in chosen]
+        liked = taken if chosen == preferred else [ids[position] for position in preferred]
+        assert event.decision is not None
+        return AgentDecision(
+            event.decision, event.round or 0, taken, body["is_exact"], liked, offer
+        )
+
+    def dumped(self) -> tuple[int, bytes]:
+        """Return the agent as bytes, and the number of the event that it has read up to."""
+        with self.lock:
+            return self.seq, persistence.dumps(self.agent)
+
+    def _load_snapshot(self) -> None:
+        found = self._log.snapshot(self.id)
+        if found is None:
+            return
+        try:
+            agent = persistence.loads(found[1])
+        except StorageError as reason:  # written by another version: the log has it all
+            LOGGER.warning("agent %s: snapshot not used: %s", self.name, reason)
+            return
+        if isinstance(agent, Agent):
+            self.agent, self.seq = agent, found[0]
+            self.snapshot_seq = found[0]
+
+    def _apply_decision(self, event: Event, proposal: Proposal | None) -> None:
+        if proposal is not None:
+            self.agent.record(proposal.decision, proposal.schema, proposal.prediction)
+            return
+        decision = self.restored(event)
+        schema = from_json(event.body).get("schema") if self.agent.is_new else None
+        self.agent.record(decision, None if schema is None else Schema(schema))
+
+    def _apply_outcomes(self, event: Event, _: Proposal | None) -> None:
+        body = from_json(event.body)
+        assert event.decision is not None
+        outcomes = dict(body["outcomes"])
+        result = Result()
+        try:
+            self._learn(event.decision, outcomes, body["correct"], result)
+        except OclokError:
+            for arm, outcome in outcomes.items():  # those that are right count
+                try:
+                    self._learn(event.decision, {arm: outcome}, body["correct"], result)
+                except OclokError as reason:
+                    result.rejected.append((arm, str(reason)))
+        self._keep(event.seq, result)
+
+    def _learn(self, decision: str, outcomes: Any, correct: bool, result: Result) -> None:
+        learned = self.agent.learn(decision, outcomes, correct)
+        result.learned += learned.learned
+        result.repeated += learned.repeated
+        result.corrected += learned.corrected
+        result.quarantined += learned.quarantined
+
+    def _apply_accept(self, event: Event, _: Proposal | None) -> None:
+        arm = from_json(event.body)["arm"]
+        result = Result()
+        assert event.decision is not None
+        try:
+            self.agent.accept(event.decision, arm)
+            result.learned.append(arm)
+        except OclokError as reason:
+            result.rejected.append((arm, str(reason)))
+        self._keep(event.seq, result)
+
+    def _apply_observations(self, event: Event, _: Proposal | None) -> None:
+        body = from_json(event.body)
+        result = Result()
+        try:
+            self.agent.observe(dict(enumerate(body["features"])), body["outcomes"])
+            result.learned += range(len(body["outcomes"]))
+        except OclokError as reason:
+            result.rejected.append((None, str(reason)))
+        self._keep(event.seq, result)
+
+    def _apply_expire(self, event: Event, _: Proposal | None) -> None:
+        self.agent.expire()
+
+    def _apply_maintain(self, event: Event, _: Proposal | None) -> None:
+        self.agent.policy.maintain()
+
+    def _keep(self, seq: int, result: Result) -> None:
+        self.results[seq] = result
+        while len(self.results) > RESULTS:
+            self.results.popitem(last=False)
+
+
+def decision_body(request: dict[str, Any], proposal: Proposal, is_first: bool) -> bytes:
+    """Return what the log keeps of a decision: the request, and what was thought and chosen."""
+    offer = proposal.decision.offer
+    assert offer is not None
+    place = {arm: position for position, arm in enumerate(offer.ids)}
+    body = {
+        **request,
+        "chosen": offer.chosen.tolist(),
+        "preferred": [place[arm] for arm in proposal.decision.preferred],
+        "index": offer.index.tolist(),
+        "mean": None if offer.mean is None else offer.mean.tolist(),
+        "std": None if offer.std is None else offer.std.tolist(),
+        "is_exact": proposal.decision.is_exact,
+    }
+    if is_first:
+        body["schema"] = proposal.schema.to_json()
+    return to_json(body)
+
+
+_APPLY = {
+    "decision": Model._apply_decision,
+    "outcomes": Model._apply_outcomes,
+    "accept": Model._apply_accept,
+    "observations": Model._apply_observations,
+    "expire": Model._apply_expire,
+    "maintain": Model._apply_maintain,
+}

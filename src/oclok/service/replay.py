@@ -1,0 +1,110 @@
+"""Rebuilding a model from its log, and checking that every decision comes out again.
+
+A decision was made by a model that had read the log up to its `basis`, which may lie before other
+events that were committed first. So the log is read once, and after each event the decisions with
+that basis are made again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from pydantic_core import from_json
+
+from oclok.errors import InputError
+from oclok.oracles import oracle_from_json
+from oclok.service.database import Database
+from oclok.service.log import Event, Log
+from oclok.service.model import Model
+
+#: Numbers of a decision may differ by this, relative to the largest, from those recorded.
+TOLERANCE = 1e-6
+#: Events that can be committed while a decision is being made.
+LOOKAHEAD = 1_000
+
+
+@dataclass
+class Replayed:
+    """What came of making decisions again."""
+
+    agent: str
+    events: int = 0
+    decisions: int = 0
+    differing: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        told = f"{self.agent}: {self.events:,} events, {self.decisions:,} decisions"
+        if not self.differing:
+            return f"{told}, all as recorded"
+        return f"{told}, {len(self.differing):,} differ, such as {self.differing[0]}"
+
+
+def replay(database: Database, name: str) -> Replayed:
+    """Rebuild the model of an agent from its log, and make every decision again."""
+    log = Log(database)
+    row = log.agent(name)
+    if row is None:
+        raise InputError(f"there is no agent {name!r}")
+    model = Model(row, log, use_snapshot=False)
+    result = Replayed(name)
+    waiting: list[tuple[int, int, Event]] = []
+    events = _with_lookahead(log, row.id, row.last)
+    for event, later in events:
+        for decision in later:
+            heapq.heappush(waiting, (decision.basis or 0, decision.seq, decision))
+        while waiting and waiting[0][0] <= model.seq:
+            _again(model, heapq.heappop(waiting)[2], result)
+        model.apply(event)
+        result.events += 1
+    return result
+
+
+def _with_lookahead(log: Log, agent: int, last: int) -> Iterator[tuple[Event, list[Event]]]:
+    """Yield each event with the decisions that were not yet seen and may be based before it.
+
+    A decision is committed soon after its basis: those among the next LOOKAHEAD events are known.
+    """
+    known: list[Event] = []
+    fresh: list[Event] = []
+    for event in log.after(agent, 0, last):
+        known.append(event)
+        if event.kind == "decision":
+            fresh.append(event)
+        if len(known) > LOOKAHEAD:
+            yield known.pop(0), fresh
+            fresh = []
+    for event in known:
+        yield event, fresh
+        fresh = []
+
+
+def _again(model: Model, event: Event, result: Replayed) -> None:
+    body = from_json(event.body)
+    result.decisions += 1
+    chosen = None
+    if model.settings.get("mode") == "shadow":
+        chosen = [body["arms"][place]["id"] for place in body["chosen"]]
+    proposal = model.agent.propose(
+        {arm["id"]: arm["features"] for arm in body["arms"]},
+        oracle_from_json(body["oracle"]) if body.get("oracle") else None,
+        include=body.get("include", ()),
+        exclude=body.get("exclude", ()),
+        id=event.decision,
+        chosen=chosen,
+    )
+    offer = proposal.decision.offer
+    assert offer is not None
+    recorded = np.array(body["index"])
+    scale = max(1.0, float(np.abs(recorded).max()))
+    is_same = np.allclose(offer.index, recorded, rtol=0, atol=TOLERANCE * scale)
+    place = {arm: position for position, arm in enumerate(offer.ids)}
+    again = [place[arm] for arm in proposal.decision.preferred]
+    # Equal numbers may be rounded to either side of a tie.
+    if again != body["preferred"]:
+        before, after = recorded[body["preferred"]].sum(), recorded[again].sum()
+        is_same &= abs(before - after) <= len(recorded) * TOLERANCE * scale
+    if not is_same:
+        result.differing.append(str(event.decision))

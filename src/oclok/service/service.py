@@ -1,0 +1,265 @@
+"""What the service does: decide, learn, observe, tell; without HTTP, for any number of threads."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from itertools import groupby
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from oclok.agent.request import Proposal
+from oclok.errors import FeedbackError, InputError, OclokError, StorageError
+from oclok.oracles import oracle_from_json
+from oclok.service.database import Database
+from oclok.service.log import Event, Log, OvertakenError, RepeatedError
+from oclok.service.model import Model, Result, decision_body, make_agent
+from oclok.service.problems import ConflictError, NotFoundError
+
+#: How often a decision is proposed anew because another process was faster.
+ATTEMPTS = 20
+
+
+class Service:
+    """The agents of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.log = Log(database)
+        self._models: dict[str, Model] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def models(self) -> list[Model]:
+        """The models that this process has built."""
+        return list(self._models.values())
+
+    def model(self, name: str) -> Model:
+        """Return the model of an agent, built from the log if need be."""
+        model = self._models.get(name)
+        if model is None:
+            with self._lock:
+                model = self._models.get(name)
+                if model is None:
+                    row = self.log.agent(name)
+                    if row is None:
+                        raise NotFoundError(f"there is no agent {name!r}")
+                    model = Model(row, self.log)
+                    model.catch_up()
+                    self._models[name] = model
+        return model
+
+    def refresh(self) -> None:
+        """Read what is new in all logs."""
+        for row in self.log.agents():
+            model = self.model(row.name)
+            if model.seq < row.last:
+                model.catch_up()
+
+    def put_agent(self, name: str, settings: dict[str, Any]) -> bool:
+        """Make an agent and return whether it is new; `ConflictError` if there is another one."""
+        make_agent(settings)  # raises what is wrong with them
+        settings = {**settings, "oracle": oracle_from_json(settings["oracle"]).to_json()}
+        is_new = self.log.add_agent(name, json.dumps(settings, sort_keys=True))
+        model = self.model(name)
+        if model.settings != settings:
+            differing = sorted(k for k in settings if settings[k] != model.settings.get(k))
+            raise ConflictError(
+                f"agent {name!r} is there with other settings: {', '.join(differing)} differ"
+            )
+        return is_new
+
+    def decide(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Decide among the arms of a request, commit the decision, and return the answer."""
+        model = self.model(name)
+        arms = {arm["id"]: arm["features"] for arm in request["arms"]}
+        if len(arms) < len(request["arms"]):
+            raise InputError("arm ids must be distinct; one is there more than once")
+        oracle = None if request["oracle"] is None else oracle_from_json(request["oracle"])
+        decision = request["id"] or secrets.token_hex(12)
+        if request["id"] is not None and (known := self.log.decision(model.id, decision)):
+            return answer_of(known)
+        kept = {k: request[k] for k in ("arms", "oracle", "include", "exclude") if request[k]}
+        for _ in range(ATTEMPTS):
+            with model.lock:
+                basis, is_first = model.seq, model.agent.is_new
+                proposal = model.agent.propose(
+                    arms,
+                    oracle,
+                    include=request["include"],
+                    exclude=request["exclude"],
+                    id=decision,
+                    chosen=request["chosen"],
+                )
+            body = decision_body(kept, proposal, is_first)
+            event = Event("decision", body, decision, basis)
+            try:
+                # The first arms set the schema: nothing may come in between.
+                [event] = self.log.append(model.id, [event], basis if is_first else None)
+            except OvertakenError:
+                model.catch_up()
+                continue
+            except RepeatedError:
+                return self._known(model, decision)
+            model.committed(event, proposal)
+            return _answer(event, proposal)
+        raise StorageError("other processes were faster each time; try again")
+
+    def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+        """Learn outcomes, each exactly once, and return what became of them."""
+        model = self.model(name)
+        answer = OutcomesTally()
+        events = []
+        for group in _groups(items):
+            result, event = self._checked(model, group)
+            answer.add(group[0]["decision"], result)
+            if event is not None:
+                events.append(event)
+        appended = self.log.append(model.id, events) if events else []
+        for event in appended:
+            model.committed(event)
+        for event in appended:
+            answer.add(event.decision, model.result(event.seq))
+        return answer.told
+
+    def observe(self, name: str, items: list[dict[str, Any]]) -> int:
+        """Learn outcomes of the past that belong to no decision; all of them, or none."""
+        model = self.model(name)
+        features = [item["features"] for item in items]
+        outcomes = [item["outcome"] for item in items]
+        low, high = model.settings.get("outcome_range") or (-float("inf"), float("inf"))
+        wrong = next((y for y in outcomes if not low <= y <= high), None)
+        if wrong is not None:
+            raise InputError(f"outcomes must be between {low:g} and {high:g}; got {wrong:g}")
+        model.agent.check(dict(enumerate(features)))
+        body = to_json({"features": features, "outcomes": outcomes})
+        [event] = self.log.append(model.id, [Event("observations", body)])
+        model.committed(event)
+        result = model.result(event.seq)
+        if result.rejected:
+            raise InputError(result.rejected[0][1])
+        return len(result.learned)
+
+    def expire(self, model: Model, now: float) -> None:
+        """Let decisions past their deadline expire, in all processes."""
+        if model.agent.late(now):
+            for event in self.log.append(model.id, [Event("expire", b"{}")]):
+                model.committed(event)
+
+    def _known(self, model: Model, decision: str) -> dict[str, Any]:
+        event = self.log.decision(model.id, decision)
+        if event is None:
+            raise StorageError("the database is changing; try again")
+        return answer_of(event)
+
+    def _checked(self, model: Model, items: list[dict[str, Any]]) -> tuple[Result, Event | None]:
+        """Return what is certain about outcomes of one decision, and an event with the others.
+
+        What is certainly without effect does not go into the log. What looks right here may
+        still turn out to be wrong at its place in the log.
+        """
+        first = items[0]
+        decision, correct = first["decision"], first["correct"]
+        try:
+            known = self._outcomes_of(model, decision)
+        except FeedbackError as reason:
+            return Result(rejected=[(item["arm"], str(reason)) for item in items]), None
+        if first["accept"]:
+            body = to_json({"arm": first["arm"]})
+            return Result(), Event("accept", body, decision)
+        result = Result()
+        outcomes: dict[Any, float] = {}
+        for item in items:
+            arm, outcome = item["arm"], item["outcome"]
+            if outcome is None and arm in known:
+                continue
+            if arm in outcomes and outcomes[arm] != outcome:
+                result.rejected.append((arm, "two outcomes of one arm in one request"))
+            elif arm in known and known[arm] == ("learned", outcome):
+                result.repeated.append(arm)
+            else:
+                outcomes[arm] = outcome
+        try:
+            model.agent.check_outcomes(decision, outcomes, correct)
+        except OclokError:
+            for arm in list(outcomes):
+                try:
+                    model.agent.check_outcomes(decision, {arm: outcomes[arm]}, correct)
+                except OclokError as reason:
+                    del outcomes[arm]
+                    result.rejected.append((arm, str(reason)))
+        if not outcomes:
+            return result, None
+        body = to_json({"outcomes": list(outcomes.items()), "correct": correct})
+        return result, Event("outcomes", body, decision)
+
+    def _outcomes_of(self, model: Model, decision: str) -> dict[Any, tuple[str, float | None]]:
+        try:
+            return model.agent.outcomes_of(decision)
+        except FeedbackError:
+            model.catch_up()  # perhaps another process has made it just now
+            return model.agent.outcomes_of(decision)
+
+
+class OutcomesTally:
+    """Counts what became of outcomes."""
+
+    def __init__(self) -> None:
+        kinds = ("learned", "repeated", "corrected", "quarantined")
+        self.told: dict[str, Any] = dict.fromkeys(kinds, 0) | {"rejected": [], "items": []}
+
+    def add(self, decision: str | None, result: Result) -> None:
+        """Count what became of outcomes of one decision."""
+        for kind in ("learned", "repeated", "corrected", "quarantined"):
+            arms = getattr(result, kind)
+            self.told[kind] += len(arms)
+            self.told["items"] += [
+                {"decision": decision, "arm": arm, "result": kind} for arm in arms
+            ]
+        self.told["rejected"] += [
+            {"decision": decision, "arm": arm, "reason": reason} for arm, reason in result.rejected
+        ]
+
+
+def answer_of(event: Event) -> dict[str, Any]:
+    """Return the answer to a request for a decision that is in the log."""
+    body = from_json(event.body)
+    return _answered(event, body, [arm["id"] for arm in body["arms"]], body["chosen"])
+
+
+def _answer(event: Event, proposal: Proposal) -> dict[str, Any]:
+    offer = proposal.decision.offer
+    assert offer is not None
+    body = {"mean": offer.mean, "std": offer.std, "index": offer.index}
+    body["is_exact"] = proposal.decision.is_exact  # type: ignore[assignment]
+    return _answered(event, body, offer.ids, offer.chosen.tolist())
+
+
+def _answered(
+    event: Event, body: dict[str, Any], ids: list[Any], chosen: list[int]
+) -> dict[str, Any]:
+    entries = []
+    for place in chosen:
+        entry: dict[str, Any] = {"id": ids[place]}
+        for name in ("mean", "std", "index"):
+            entry[name] = None if body[name] is None else float(body[name][place])
+        entries.append(entry)
+    return {
+        "id": event.decision,
+        "round": event.round,
+        "chosen": entries,
+        "is_exact": bool(body["is_exact"]),
+    }
+
+
+def _groups(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return runs of items that one event can hold: of one decision, told alike."""
+
+    def kind(item: dict[str, Any]) -> Any:
+        return item["decision"], item["correct"], item["accept"] and item["arm"]
+
+    order: dict[Any, None] = dict.fromkeys(kind(item) for item in items)
+    place = {key: position for position, key in enumerate(order)}
+    return [list(g) for _, g in groupby(sorted(items, key=lambda i: place[kind(i)]), key=kind)]

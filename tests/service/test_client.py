@@ -1,0 +1,119 @@
+"""The client, and the commands replay and export, on a real server."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oclok import Client
+from oclok.errors import FeedbackError, InputError, OclokError
+from oclok.oracles import TopK
+from oclok.service.cli import _database
+from oclok.service.client import PAUSES
+from oclok.service.export import export
+from oclok.service.replay import replay
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    """A client of an agent that has decided a few times."""
+    with Client(server.url, agent="client") as client:
+        client.create(TopK(2), outcome_range=(0, 10))
+        rng = np.random.default_rng(0)
+        for n in range(12):
+            decision = client.decide(frame(rng), id=f"d{n}")
+            outcomes = {arm: float(rng.uniform(1, 2)) for arm in decision.chosen}
+            assert sorted(client.learn(decision.id, outcomes).learned) == sorted(outcomes)
+        client.told = outcomes
+        yield client
+
+
+def frame(rng: np.random.Generator, count: int = 6) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "size": np.where(rng.random(count) < 0.2, np.nan, rng.normal(10, 3, count)),
+            "city": rng.choice(["Oslo", "Rome"], count),
+            "since": pd.Timestamp("2026-03-01") + pd.to_timedelta(rng.integers(0, 900, count), "h"),
+            "taste": [rng.random(3).tolist() for _ in range(count)],
+            "open": rng.random(count) < 0.5,
+        },
+        index=[f"a{n}" for n in range(count)],
+    )
+
+
+def test_the_methods_of_an_agent(client):
+    assert client.learn("d11", client.told).repeated == list(client.told)
+    arm = next(iter(client.told))
+    with pytest.raises(FeedbackError, match="before"):
+        client.learn("d11", {arm: 9.0})
+    assert client.learn("d11", {arm: 9.0}, correct=True).corrected == [arm]
+    explanation = client.explain("d11")
+    assert {entry.arm for entry in explanation.arms if entry.chosen} == set(client.told)
+    assert {entry.outcome for entry in explanation.arms if entry.arm == arm} == {9.0}
+    assert isinstance(client.health(), list)
+    assert client.describe()["rounds"] == 12
+    rng = np.random.default_rng(1)
+    client.observe(frame(rng), rng.uniform(0, 3, 6))
+    assert client.describe()["learned"] == 24 + 6
+    with pytest.raises(InputError, match="size"):
+        client.decide({"x": {"colour": 1}})
+    with pytest.raises(OclokError, match="no agent"):
+        client["nobody"].health()
+
+
+def test_calls_are_repeated_until_the_service_is_back(server, client, monkeypatch):
+    answers = iter([503, None, 502])
+    real = client._http.request
+
+    def request(*arguments, **more):
+        import httpx
+
+        status = next(answers, 200)
+        if status is None:
+            real(*arguments, **more)  # it arrives, but the answer is lost
+            raise httpx.ReadError("gone")
+        return real(*arguments, **more) if status == 200 else httpx.Response(status)
+
+    monkeypatch.setattr("oclok.service.client.time.sleep", lambda seconds: None)
+    monkeypatch.setattr(client._http, "request", request)
+    before = server.client.get("/v1/agents/client").json()["rounds"]
+    decision = client.decide(frame(np.random.default_rng(2)))
+    assert len(PAUSES) >= 3
+    assert server.client.get("/v1/agents/client").json()["rounds"] == before + 1
+    assert len(decision.chosen) == 2
+
+
+def test_replay_makes_every_decision_again(server, client):
+    database = _database(server.storage)
+    result = replay(database, "client")
+    assert result.decisions >= 12
+    assert result.differing == []
+    with pytest.raises(InputError, match="no agent"):
+        replay(database, "nobody")
+
+
+def test_replay_sees_a_decision_that_was_altered(server, client, tmp_path):
+    import sqlite3
+
+    source = sqlite3.connect(server.storage.removeprefix("sqlite:///"))
+    copy = sqlite3.connect(tmp_path / "copy.db")
+    source.backup(copy)
+    [body] = copy.execute("SELECT body FROM events WHERE decision = 'd5' AND round > 0").fetchone()
+    altered = body.replace(b'"index":[', b'"index":[9')
+    copy.execute("UPDATE events SET body = ? WHERE decision = 'd5' AND round > 0", (altered,))
+    copy.commit()
+    copy.close()
+    assert replay(_database(f"sqlite:///{tmp_path / 'copy.db'}"), "client").differing == ["d5"]
+
+
+def test_export_has_one_row_per_arm_offered(server, client, tmp_path):
+    path = tmp_path / "log.parquet"
+    count = export(_database(server.storage), "client", path)
+    table = pd.read_parquet(path)
+    assert len(table) == count
+    decided = table[table["kind"] == "decision"]
+    assert (decided.groupby("decision")["arm"].count() == 6).all()
+    assert (decided.groupby("decision")["chosen"].sum() == 2).all()
+    last = decided[(decided["decision"] == "d11") & decided["chosen"]].set_index("arm")["outcome"]
+    assert set(last.index) == set(client.told)

@@ -1,0 +1,45 @@
+"""Whatever a client makes of the OpenAPI description is answered as described."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+
+
+def test_the_description_is_kept(server, make_arms):
+    schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+    server.client.put("/v1/agents/a", json={"oracle": {"kind": "TopK", "k": 1}})
+    body = {"arms": make_arms(np.random.default_rng(0)), "id": "d"}
+    server.client.post("/v1/agents/a/decisions", json=body)
+    seen: dict[str, set[int]] = {}
+    for result in schema.get_all_operations():
+        check_operation(server.url, result.ok(), seen)
+    assert len(seen) >= 10
+    assert all(seen.values())
+
+
+def check_operation(url, operation, seen):
+    """Check answers to requests that the description allows, and to some that it does not."""
+    statuses = seen.setdefault(operation.label, set())
+
+    @settings(
+        max_examples=10,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy())
+    def check(case):
+        if "agent" in case.path_parameters and len(statuses) % 2:
+            case.path_parameters["agent"] = "a"
+        answer = case.call(base_url=url)
+        case.validate_response(answer)  # its status and body are in the description
+        assert answer.status_code < 500
+        statuses.add(answer.status_code)
+
+    check()
