@@ -29,7 +29,7 @@ browser:
 		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } >/dev/null 2>&1; } || true
 
 docs: .venv/ready
-	$(BIN)/mkdocs build
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # The core, against the oldest versions that pyproject.toml declares.
 oldest: .venv-oldest/ready

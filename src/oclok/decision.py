@@ -29,7 +29,7 @@ class Decision(Persistent):
             policy has none.
         is_exact: the exact posterior would, provably, have chosen this super arm.
 
-    Example:
+    Examples:
         >>> decision = Decision(1, [2], [[0.5, 0.1]], [1.7])
         >>> Decision.from_json(decision.to_json()) == decision
         True

@@ -12,7 +12,7 @@ from oclok.errors import MissingExtraError
 def needs(extra: str) -> Iterator[None]:
     """Turn a failed import in the body into an error that names the extra to install.
 
-    Example:
+    Examples:
         >>> with needs("experiments"):
         ...     import no_such_package
         Traceback (most recent call last):

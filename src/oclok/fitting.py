@@ -127,7 +127,7 @@ def fit_kernel(
         most: how many observations to use; out of more, this many are drawn uniformly.
         seed: where restarts and that draw come from.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> contexts = np.linspace(0.0, 5.0, 100)[:, None]
         >>> noise = 0.1 * np.random.default_rng(0).standard_normal(100)

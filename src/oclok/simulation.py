@@ -61,7 +61,7 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
 
         Its `attrs` say which `policy`, `problem` and `data` it is of, with the problem's `notes`.
 
-    Example:
+    Examples:
         >>> from oclok.policies.random import Random
         >>> from oclok.problems import Crowdsourcing
         >>> table = simulate(Random(seed=0), Crowdsourcing(rounds=3), seed=0)

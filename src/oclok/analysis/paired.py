@@ -94,7 +94,7 @@ def choose_reference(table: pd.DataFrame, reference: str | None) -> str:
 def holm(p_values: pd.Series) -> pd.Series:
     """Return p-values corrected for their number by Holm's step-down method; NaN stay NaN.
 
-    Example:
+    Examples:
         >>> holm(pd.Series([0.01, 0.04, 0.03])).round(2).tolist()
         [0.03, 0.06, 0.06]
     """

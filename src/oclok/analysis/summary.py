@@ -49,7 +49,7 @@ def summarise(rounds: pd.DataFrame) -> pd.DataFrame:
 def show_time(milliseconds: float) -> str:
     """Return a time with three digits, in the unit that suits it.
 
-    Example:
+    Examples:
         >>> [show_time(t) for t in (0.3, 12.5, 250.0, 65_000.0)]
         ['0.300 ms', '12.5 ms', '250 ms', '65.0 s']
     """

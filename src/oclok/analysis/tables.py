@@ -27,7 +27,7 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
             `variant` one variant; without `repeat`, further rows of the same policy and round are
             taken for further repeats, in their order.
 
-    Example:
+    Examples:
         >>> from oclok.policies import Random
         >>> from oclok.problems import Crowdsourcing
         >>> from oclok.simulation import simulate

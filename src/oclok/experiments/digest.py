@@ -42,7 +42,7 @@ _HEAP_TYPE = 1 << 9
 def digest(*things: object) -> str:
     """Return a hash of `things`, of the code that they name and of all code behind that.
 
-    Example:
+    Examples:
         >>> def scale(x, factor=2.0):
         ...     return factor * x
         >>> before = digest(scale, [1, 2])

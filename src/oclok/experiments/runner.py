@@ -75,7 +75,7 @@ def run(
         the run. The `attrs` have `notes` on the data, the `dates` of the first and the last run,
         and the package `versions` that they were made with.
 
-    Example:
+    Examples:
         >>> from tempfile import TemporaryDirectory
         >>> from oclok.experiments import EXPERIMENTS
         >>> experiment = EXPERIMENTS["channels"]

@@ -81,7 +81,7 @@ def sweep(
         **parameters: of `cls`. The seed, and the horizon and dimension of policies that need
             them, are those of the run unless they are given here.
 
-    Example:
+    Examples:
         >>> from oclok.policies import OClokUCB
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> specs = sweep(OClokUCB, kernel=RBF(0.5), noise_std=0.1, delta=[0.01, 0.1])

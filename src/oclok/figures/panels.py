@@ -224,7 +224,7 @@ def _end(line: Artist) -> tuple[float, float]:
 def _apart(heights: Sequence[float], gap: float) -> list[float]:
     """Return `heights` moved as little as is simple, so that none are closer than `gap`.
 
-    Example:
+    Examples:
         >>> [round(height, 2) for height in _apart([0.5, 0.52, 0.9], 0.1)]
         [0.46, 0.56, 0.9]
     """

@@ -59,7 +59,7 @@ def doubly_robust(
             left out.
         level: nominal coverage of the interval.
 
-    Example:
+    Examples:
         >>> from oclok.offline import LoggedRound
         >>> from oclok.oracles import TopK
         >>> from oclok.policies import C2UCB

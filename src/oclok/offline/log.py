@@ -106,7 +106,7 @@ class Log(Sequence[LoggedRound]):
     Args:
         rounds: the rounds, at least one.
 
-    Example:
+    Examples:
         >>> import pandas as pd
         >>> frame = pd.DataFrame(
         ...     {

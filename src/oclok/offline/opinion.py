@@ -38,7 +38,7 @@ def model_opinion(
         posterior: the model before it has learned the log; it is copied, not changed.
         level: probability of the interval, in the model's opinion.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok.offline import LoggedRound
         >>> from oclok.oracles import TopK

@@ -53,7 +53,7 @@ def replay(
         level: nominal coverage of the interval.
         seed: decides which matching rounds are kept where P(S) differs between rounds.
 
-    Example:
+    Examples:
         >>> from oclok.offline import LoggedRound
         >>> from oclok.oracles import TopK
         >>> from oclok.policies import Random

@@ -60,7 +60,7 @@ class ACCUCB(Policy):
     Attributes:
         nodes: number of nodes of the tree, leaves and others.
 
-    Example:
+    Examples:
         >>> from oclok.oracles import TopK
         >>> policy = ACCUCB(horizon=100, dimension=1, oracle=TopK(1), seed=0)
         >>> policy.observe([[0.2], [0.9]] * 5, [0.1, 0.8] * 5)

@@ -23,7 +23,7 @@ class C2UCB(Policy):
         width: α, the same in every round.
         penalty: λ of the ridge estimate.
 
-    Example:
+    Examples:
         >>> from oclok.oracles import TopK
         >>> policy = C2UCB(oracle=TopK(1))
         >>> policy.observe([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])

@@ -38,7 +38,7 @@ class CCMAB(GridPolicy):
     Attributes:
         cells: h_T, the number of cells a side.
 
-    Example:
+    Examples:
         >>> from oclok.oracles import TopK
         >>> policy = CCMAB(horizon=250, dimension=3, oracle=TopK(2), seed=0)
         >>> policy.cells

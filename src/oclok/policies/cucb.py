@@ -23,7 +23,7 @@ class CUCB(GridPolicy):
         oracle: default oracle.
         seed: taken as by every policy; CUCB itself draws nothing.
 
-    Example:
+    Examples:
         >>> from oclok.oracles import TopK
         >>> policy = CUCB(dimension=1, cells=2, oracle=TopK(1))
         >>> decision = policy.select([[0.2], [0.9]])

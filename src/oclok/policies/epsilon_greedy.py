@@ -39,7 +39,7 @@ class EpsilonGreedy(Policy):
         oracle: default oracle.
         seed: seed of the exploration.
 
-    Example:
+    Examples:
         >>> from sklearn.neighbors import KNeighborsRegressor
         >>> from oclok.oracles import TopK
         >>> policy = EpsilonGreedy(KNeighborsRegressor(1), epsilon=0.1, oracle=TopK(1), seed=0)

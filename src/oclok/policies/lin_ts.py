@@ -23,7 +23,7 @@ class LinearThompson(Policy):
         prior_std: standard deviation of each weight before any data.
         seed: seed of the samples.
 
-    Example:
+    Examples:
         >>> from oclok.oracles import TopK
         >>> policy = LinearThompson(noise_std=0.1, oracle=TopK(1), seed=0)
         >>> policy.observe([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])

@@ -41,7 +41,7 @@ class NeuralLinear(Policy):
         prior_std: standard deviation of f before any data, roughly.
         seed: seed of the samples and of the initial weights of the network.
 
-    Example:
+    Examples:
         >>> from oclok.oracles import TopK
         >>> policy = NeuralLinear(noise_std=0.1, oracle=TopK(1), train_every=20, seed=0)
         >>> x = np.linspace(-1, 1, 40)[:, None]

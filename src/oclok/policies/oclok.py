@@ -41,7 +41,7 @@ class OClokUCB(UCBPolicy):
         refit_every, forget: as for every policy with a posterior, see `GPPolicy`; the
             certificate holds for neither.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok.oracles import TopK
         >>> policy = OClokUCB(kernel=RBF(1.0), noise_std=0.1, oracle=TopK(2))

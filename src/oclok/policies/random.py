@@ -18,7 +18,7 @@ class Random(Policy):
         oracle: default oracle.
         seed: seed of the random indices.
 
-    Example:
+    Examples:
         >>> from oclok.oracles import TopK
         >>> policy = Random(oracle=TopK(2), seed=0)
         >>> decision = policy.select([[0.1, 0.9], [0.5, 0.5], [0.8, 0.3]])

@@ -38,7 +38,7 @@ class TCGPUCB(GroupThresholds, OClokUCB):
         zeta: ζ in (0, 1). A small one makes it slow to rule groups out, a large one makes it
             explore more for the reward. 0 only without groups: then it is O'CLOK-UCB.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok.oracles import TopK
         >>> policy = TCGPUCB(RBF(1.0), 0.1, TopK(1))

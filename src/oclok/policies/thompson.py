@@ -25,7 +25,7 @@ class ThompsonSampling(GPPolicy):
         seed: seed of the samples.
         refit_every, forget: as for every policy with a posterior, see `GPPolicy`.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok.oracles import TopK
         >>> policy = ThompsonSampling(RBF(1.0), 0.1, TopK(1), seed=0)

@@ -211,7 +211,7 @@ class UCB(UCBPolicy):
         condition_on_chosen: as for `UCBPolicy`.
         refit_every, forget: as for every policy with a posterior, see `GPPolicy`.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok.oracles import TopK
         >>> policy = UCB(RBF(1.0), 0.1, TopK(1))

@@ -85,7 +85,7 @@ class DictionaryPosterior(Posterior):
         max_rank: most basis functions. Beyond it, the posterior is an approximation with no
             bounds: a dictionary of half as many, and the nearest outcomes of each arm.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> contexts = np.random.default_rng(0).random((2_000, 2))

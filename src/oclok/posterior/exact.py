@@ -59,7 +59,7 @@ class ExactPosterior(Posterior):
         kernel: a kernel of `sklearn.gaussian_process.kernels`.
         noise_std: standard deviation of the noise of an outcome.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> posterior = ExactPosterior(RBF(1.0), noise_std=0.1)
         >>> posterior.update([[0.0], [1.0]], [0.0, 1.0])

@@ -41,7 +41,7 @@ class ForgettingPosterior(Posterior):
         discount: γ in (0, 1); an update makes the precision of all outcomes before it γ times
             what it was. Outcomes of weight below 0.001 are dropped now and then.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok.posterior import DictionaryPosterior
         >>> posterior = ForgettingPosterior(DictionaryPosterior(RBF(1.0), 0.1), window=8)

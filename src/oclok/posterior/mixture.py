@@ -78,7 +78,7 @@ class MixturePosterior(Posterior):
         noise_ratios: variances of the noise to consider, where f has the kernel's variance.
         seed: draws the outcomes that fits and trials look at.
 
-    Example:
+    Examples:
         >>> posterior = MixturePosterior()
         >>> contexts = np.random.default_rng(0).random((50, 3))
         >>> posterior.update(contexts, 1000 + 20 * np.sin(6 * contexts[:, 0]))

@@ -41,7 +41,7 @@ class Prediction:
         state: token of the posterior's state, if `work` is to be used again.
         work: what the posterior computed on the way.
 
-    Example:
+    Examples:
         >>> prediction = Prediction(np.zeros((2, 1)), np.array([0.1, 0.2]), np.ones(2))
         >>> mean, std = prediction
         >>> prediction.at(np.array([1])).mean

@@ -53,7 +53,7 @@ class SparsePosterior(Posterior):
             already taken, again and again.
         seed: seed of the random choice.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> posterior = SparsePosterior(RBF(1.0), noise_std=0.1, inducing=2, choose="greedy")
         >>> posterior.update([[0.0], [0.1], [1.0]], [0.0, 0.1, 1.0])

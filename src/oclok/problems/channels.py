@@ -37,7 +37,7 @@ class Channels(Problem):
         k: K, the number of channels, all of which are given away.
         mean_users: mean of the Poisson number of users, drawn again until it is K or more.
 
-    Example:
+    Examples:
         >>> first = next(iter(Channels()))
         >>> len(first.oracle(first.means))
         5

@@ -44,7 +44,7 @@ class Codependency(Problem):
         mean_arms: mean of the Poisson number of base arms, drawn again until above K;
             all `points` where it exceeds them.
 
-    Example:
+    Examples:
         >>> problem = Codependency(rounds=2, lengthscale=1.0, points=500)
         >>> [arms.contexts.shape[1] for arms in problem]
         [3, 3]

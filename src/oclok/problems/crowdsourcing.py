@@ -40,7 +40,7 @@ class Crowdsourcing(Problem):
         k: K, the number of workers picked for a task.
         mean_arms: mean of the Poisson number of available workers, drawn again until above K.
 
-    Example:
+    Examples:
         >>> problem = Crowdsourcing(rounds=2)
         >>> [arms.contexts.shape[1] for arms in problem], problem.data_name
         ([3, 3], 'Gaussian mixture fitted to Foursquare Tokyo')

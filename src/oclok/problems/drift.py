@@ -25,7 +25,7 @@ class Drift(Problem):
         k: K, the number of base arms picked in a round.
         mean_arms: mean of the Poisson number of base arms, drawn again until above K.
 
-    Example:
+    Examples:
         >>> problem = Drift(rounds=4, points=200)
         >>> problem.change_after, len(list(problem))
         (2, 4)

@@ -107,7 +107,7 @@ class Groups(Problem):
     Attributes:
         threshold: γ, the median of f'.
 
-    Example:
+    Examples:
         >>> problem = Groups(rounds=3, points=200)
         >>> all(arms.violations(arms.best()) == 0 for arms in problem)
         True

@@ -45,7 +45,7 @@ class Movies(Problem):
         mean_users: mean of the Poisson number of users. Where fewer rated the movies, all of
             them take part, a warning says so once, and so do the `notes`.
 
-    Example:
+    Examples:
         >>> first = next(iter(Movies(oracle="greedy")))
         >>> first.contexts.shape[1], bool(first.oracle.is_feasible(first.oracle(first.means)))
         (1, True)

@@ -40,7 +40,7 @@ class Table(Problem):
     Attributes:
         features: names of the columns of the contexts.
 
-    Example:
+    Examples:
         >>> import pandas as pd
         >>> frame = pd.DataFrame(
         ...     {"day": [1, 1, 1, 2, 2], "price": [3, 5, 4, 2, 6], "sold": [2, 7, 4, 1, 9]}

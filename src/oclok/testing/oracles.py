@@ -64,7 +64,7 @@ def check_oracle(
         families: kinds of indices to try: "normal", "unit" (in [0, 1]), "equal", "negative",
             "ties" (of few values). Leave out those that the oracle is meant to refuse.
 
-    Example:
+    Examples:
         >>> from oclok.oracles import Path, TopK
         >>> check_oracle(TopK(3), arms=6)
         >>> roundabout = Path([0, 1, 1, 2], [1, 2, 3, 1], source=0, target=3)

@@ -50,7 +50,7 @@ def check_policy(
             index of the arms they were seen for. False for one that ignores outcomes.
         seed: seed of contexts and outcomes.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok import OClokUCB
         >>> from oclok.oracles import TopK

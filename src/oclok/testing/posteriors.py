@@ -50,7 +50,7 @@ def check_posterior(
         tolerance: largest error of mean and std, in prior standard deviations.
         seed: seed of contexts and outcomes.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok.posterior import ExactPosterior
         >>> check_posterior(lambda: ExactPosterior(RBF(0.5), noise_std=0.1))

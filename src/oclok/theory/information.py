@@ -42,7 +42,7 @@ def information_gain(kernel: Kernel, contexts: ArrayLike, noise_std: float) -> f
         contexts: shape (N, D).
         noise_std: standard deviation σ of the noise.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> round(information_gain(RBF(1.0), [[0.0], [0.0], [0.5]], noise_std=0.1), 3)
         4.23
@@ -93,7 +93,7 @@ def max_information_gain(
         k: K, the most base arms in a super arm.
         noise_std: standard deviation σ of the noise.
 
-    Example:
+    Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
         >>> rounds = [[[0.0], [0.1]], [[0.0], [0.9]]]
         >>> lower, upper = max_information_gain(RBF(0.5), rounds, k=1, noise_std=0.1)

@@ -45,7 +45,7 @@ def regret_bound(
         noise_std: σ.
         lipschitz: B of the oracle's expected reward, `oracle.lipschitz`.
 
-    Example:
+    Examples:
         >>> round(regret_bound(100, 2, 20.0, 10.0, 0.99, 0.1, 1.0), 1)
         565.7
     """
@@ -72,7 +72,7 @@ def linear_rate(
         dimension: D of the contexts.
         largest_eigenvalue: λ*(K).
 
-    Example:
+    Examples:
         >>> linear_rate([100, 400], k=2, dimension=2)
         array([20., 40.])
     """

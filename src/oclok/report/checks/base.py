@@ -137,7 +137,7 @@ def disjunction(parts: Iterable[bool | None]) -> bool | None:
 def about(x: float) -> tuple[float, float]:
     """Return the range that "about x" stands for.
 
-    Example:
+    Examples:
         >>> low, high = about(0.3)
         >>> round(low, 3), round(high, 3)
         (0.2, 0.4)
