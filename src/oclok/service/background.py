@@ -19,7 +19,7 @@ LOGGER = logging.getLogger("oclok.service")
 #: Seconds between looks at the log.
 EVERY = 0.2
 #: A snapshot is made after so many events, or after this share of the log if that is more.
-LEAST_EVENTS, SHARE = 200, 0.1
+LEAST_EVENTS, SHARE = 1_000, 0.1
 
 
 class Background:
@@ -69,7 +69,11 @@ class Background:
             return
         model.snapshot_seq = self._service.log.snapshot_seq(model.id)  # another one's, perhaps
         due = model.snapshot_seq + max(LEAST_EVENTS, SHARE * model.snapshot_seq)
-        if model.seq >= due:
-            seq, content = model.dumped()
+        row = self._service.log.agent(model.name)
+        if model.seq >= due and row is not None:
+            # A twin reads the log from the last snapshot on: no request waits for it.
+            twin = Model(row, self._service.log)
+            twin.catch_up()
+            seq, content = twin.dumped()
             self._service.log.save_snapshot(model.id, seq, content)
             model.snapshot_seq = seq
