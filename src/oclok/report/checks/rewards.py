@@ -3,6 +3,7 @@
 Where the benchmark's own reward is not positive in every repeat, its shares mean nothing. What
 compares two policies, or two lengthscales, is then measured by regret; the rest is unknown.
 """
+# Tested in tests/report/test_claims.py: checks judge claims.
 
 from __future__ import annotations
 
