@@ -1,4 +1,5 @@
 """`python -m oclok`, and what the command `oclok` calls."""
+# Tested in tests/cli/test_run.py: it only starts the command line.
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ OclokError
 ├── ExperimentError       an experiment cannot be run as asked
 └── MissingExtraError     a package that an extra of oclok brings is not installed
 """
+# Tested in tests/test_validation.py: errors are tested where they are raised.
 
 from __future__ import annotations
 

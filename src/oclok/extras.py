@@ -1,4 +1,5 @@
 """What to install when a package that is not part of the core is missing."""
+# Tested in tests/test_import.py: its example is a doctest, and imports are tested there.
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 Experiments give them to policies; styles and claims look policies up by them.
 """
+# Tested in tests/report/test_claims.py: names alone, looked up by claims.
 
 from __future__ import annotations
 

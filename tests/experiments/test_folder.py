@@ -99,16 +99,18 @@ def test_files_that_no_experiment_left_are_an_error_and_never_deleted(folder, te
     assert folder.has(RUN)
 
 
-def test_a_failed_write_leaves_what_was_there(folder):
+def test_a_failed_write_leaves_what_was_there(folder, monkeypatch):
     table = pd.DataFrame({"round": [1]})
     folder.keep(RUN, table)
 
-    def half(path):
+    def half(self, path, **settings):
         path.write_text("half")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(ExperimentError, match="No space left"):
-        folder._write(f"runs/{RUN.file_name}", half)
+    with monkeypatch.context() as patched:
+        patched.setattr(pd.DataFrame, "to_parquet", half)
+        with pytest.raises(ExperimentError, match="No space left"):
+            folder.keep(RUN, pd.DataFrame({"round": [2]}))
     assert folder.gather([RUN]).equals(table)
     assert [path.name for path in (folder.path / "runs").iterdir()] == [RUN.file_name]
 

@@ -40,7 +40,7 @@ def test_the_head_is_bayesian_regression_on_the_features_of_all_outcomes():
     policy = NeuralLinear(0.1, TopK(2), hidden=(10,), train_every=50, seed=0)
     policy.observe(X[:50], y[:50])  # trains
     policy.observe(X[50:], y[50:])  # only the head learns
-    network = policy._network
+    network = policy.network
     assert network is not None
     new = rng.random((5, 2))
     F, G = network.features(X), network.features(new)

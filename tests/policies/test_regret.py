@@ -91,14 +91,14 @@ def test_what_is_kept_of_past_rounds_is_bounded() -> None:
     assert len(dumps(kept)) < 3_000_000
 
 
-def test_every_round_is_kept_with_the_same_probability() -> None:
+def test_every_round_is_kept_with_the_same_probability(monkeypatch: Any) -> None:
+    monkeypatch.setattr(regret, "MOST_ROUNDS", 8)
     counts = np.zeros(40)
     for seed in range(300):
-        kept = regret.KeptRounds()
-        kept.__dict__.update(_capacity=8, _rng=np.random.default_rng(seed))
+        kept = regret.KeptRounds(seed)
         for _ in range(40):
             kept.add(np.zeros((1, 1)), np.arange(1), TopK(1))
-        counts[[entry[0] - 1 for entry in kept.__dict__["_kept"]]] += 1
+        counts[np.array(kept.numbers) - 1] += 1
     assert np.abs(counts / 300 - 0.2).max() < 5 * (0.2 * 0.8 / 300) ** 0.5
 
 

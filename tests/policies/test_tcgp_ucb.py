@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import io
 import itertools
+import json
 import math
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -379,10 +382,13 @@ def test_a_loaded_policy_goes_on_as_the_saved_one(tmp_path: Path) -> None:
 
 def test_what_it_keeps_of_rounds_does_not_grow() -> None:
     policy = experienced(oracle=TopK(2))
+    sizes = []
     for _ in range(5):
         policy.update(policy.select(np.eye(2), groups=[0, 1], threshold=-99.0), np.zeros((2, 2)))
         policy.discard(policy.select(np.eye(2), groups=[0, 1], threshold=-99.0))
-    assert not any(policy.__dict__["_grouped"])
+        state = json.loads(zipfile.ZipFile(io.BytesIO(dumps(policy))).read("state.json"))
+        sizes.append(len(state["content"]["state"]["_grouped"]))
+    assert sizes == [0] * 5
 
 
 @pytest.mark.parametrize("zeta", [0.0, 0.5])

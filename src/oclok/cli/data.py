@@ -1,4 +1,5 @@
 """`oclok data`: the real data that simulations can use."""
+# Tested in tests/cli/test_run.py: commands are tested together.
 
 from __future__ import annotations
 

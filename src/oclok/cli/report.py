@@ -1,4 +1,5 @@
 """`oclok report`: the figures and the page of results that are there."""
+# Tested in tests/cli/test_run.py: commands are tested together.
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 GP policies start with the paper's RBF(1). Those named "refit" learn lengthscale and noise as
 they go; those named "right kernel" are told the one that f was drawn from, where there is one.
 """
+# Tested in tests/experiments/test_simulations.py: it is one of the experiments.
 
 from __future__ import annotations
 

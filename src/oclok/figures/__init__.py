@@ -1,4 +1,5 @@
 """Tables of rounds → figures: those of the paper, of any experiment, of any simulation."""
+# Tested in tests/figures/test_curves.py: it hands on to the files beside it.
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 A curve is a table of `middle`, and of `low` and `high` where it has a band, indexed by policy
 and by what the x-axis counts.
 """
+# Tested in tests/figures/test_curves.py: panels are what curves are drawn in.
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ that was given a seed. To add one, derive from `Oracle` (or `SumOracle`), set `a
 Guarantees have no defaults: a class that does not state `alpha` cannot be defined, and neither
 `lipschitz` nor `is_stable` claims anything unless a class does.
 """
+# Tested in tests/testing/test_oracles.py: the conformance suite holds every oracle to it.
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@
 Nodes go by rank, with falling u({i}). As gains never grow, a node far behind can be left out as
 soon as its u({i}) is no more than others add.
 """
+# Tested in tests/oracles/test_coverage.py: it is the solver of that oracle.
 
 from __future__ import annotations
 

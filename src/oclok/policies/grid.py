@@ -7,6 +7,7 @@ Notation:
 
 A context x lies in the cell ⌊x · cells⌋; the last cell of a side includes its end at 1.
 """
+# Tested in tests/policies/test_cucb.py: CUCB is the plain policy on a grid.
 
 from __future__ import annotations
 

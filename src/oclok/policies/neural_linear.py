@@ -74,6 +74,11 @@ class NeuralLinear(Policy):
         self._network: Network | None = None
         self._head: LinearRegression | None = None
 
+    @property
+    def network(self) -> Network | None:
+        """The network as last trained; None before."""
+        return self._network
+
     def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         features = _features(self._network, contexts)
         head = self._head or self._prior(features.shape[1])

@@ -67,14 +67,24 @@ class Regret:
 class KeptRounds(Persistent):
     """A uniform sample of all rounds so far (reservoir sampling), of bounded size."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0) -> None:
         self.rounds = 0
+<<<<<<< HEAD
         self._capacity, self._entries = MOST_ROUNDS, 0
         self._rng = np.random.default_rng(0)
+=======
+        self._capacity = MOST_ROUNDS
+        self._rng = np.random.default_rng(seed)
+>>>>>>> 52e1d3f (tests mirror src, or the source says where it is tested; no test reads private state)
         self._kept: list[tuple[int, FloatArray, IntArray, Oracle]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    @property
+    def numbers(self) -> list[int]:
+        """Numbers of the rounds that are kept, from 1, in no order."""
+        return [entry[0] for entry in self._kept]
 
     def add(self, contexts: FloatArray, super_arm: IntArray, oracle: Oracle) -> None:
         """Take note of a round: contexts (M, D) on offer, what was played, and the oracle."""

@@ -8,6 +8,7 @@ f, f'     mean of the reward outcome and of the group outcome of a base arm
 index          μ  + (1-ζ)⁻¹ w_t σ         goes to the oracle
 group index    μ' +   ζ⁻¹   w_t σ'        decides which groups can still reach γ_g
 """
+# Tested in tests/policies/test_tcgp_ucb.py: TCGPUCB is its one user.
 
 from __future__ import annotations
 

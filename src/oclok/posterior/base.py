@@ -5,6 +5,7 @@ To add one, derive from `Posterior`, write `predict`, `covariance`, `update`, `i
 `oclok.testing.check_posterior` on it. The other methods have defaults that use these; a
 posterior overrides the ones it can do faster.
 """
+# Tested in tests/testing/test_posteriors.py: the conformance suite holds every posterior to it.
 
 from __future__ import annotations
 

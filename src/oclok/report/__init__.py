@@ -1,4 +1,5 @@
 """A results folder → one page that says what came out, and whether the paper's claims hold."""
+# Tested in tests/report/test_report.py: it writes the report.
 
 from __future__ import annotations
 

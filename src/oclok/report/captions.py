@@ -1,4 +1,5 @@
 """Which figures a report shows, and the words that go with them."""
+# Tested in tests/report/test_report.py: captions are seen in the report.
 
 from __future__ import annotations
 

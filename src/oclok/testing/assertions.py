@@ -1,4 +1,5 @@
 """What the conformance suites share: bad input to try, and assertions that say what failed."""
+# Tested in tests/testing/test_policies.py: the suites fail through it.
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ A number is measured in every repeat. The sentence holds if the 95% confidence i
 number's mean (Student's t) is inside its range, and does not if one is outside; else it cannot be
 told from this many repeats.
 """
+# Tested in tests/report/test_claims.py: checks judge claims.
 
 from __future__ import annotations
 

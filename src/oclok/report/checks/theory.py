@@ -1,4 +1,5 @@
 """Checks of what the paper proves, on the runs that kept count of it."""
+# Tested in tests/report/test_claims.py: checks judge claims.
 
 from __future__ import annotations
 

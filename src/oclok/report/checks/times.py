@@ -1,4 +1,5 @@
 """Checks of the time that a round takes, to select and to update."""
+# Tested in tests/report/test_claims.py: checks judge claims.
 
 from __future__ import annotations
 

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF
+
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.nystrom import NystromModel
+from oclok.posterior.selection import (
+    REMEMBERED,
+    covering_model,
+    finer_model,
+    first_model,
+    latest,
+    sample,
+)
+
+PRIOR = Covariance(RBF(1.0))
+X = np.random.default_rng(0).random((300, 2))
+
+
+def left_out(model: NystromModel, contexts: np.ndarray) -> float:
+    """Return the largest prior variance that the dictionary leaves, by the dense formula."""
+    k = PRIOR.between(model.inducing, contexts)
+    explained = np.linalg.lstsq(PRIOR.of(model.inducing), k, rcond=None)[0]
+    return float((1.0 - (k * explained).sum(axis=0)).max())
+
+
+def test_the_first_dictionary_covers_all_contexts() -> None:
+    model = first_model(PRIOR, 0.1, [X], None, 1e-8)
+    assert model is not None
+    assert model.rank < 60
+    assert left_out(model, X) < 1.1e-8
+
+
+def test_there_is_none_where_it_would_be_too_large() -> None:
+    rough = Covariance(RBF(0.001))
+    assert first_model(rough, 0.1, [X], None, 1e-8) is None
+
+
+def test_a_grown_dictionary_covers_new_contexts_and_a_finer_one_leaves_less() -> None:
+    model = first_model(PRIOR, 0.1, [X], None, 1e-8)
+    assert model is not None
+    new = X + np.array([1.0, 0.0])
+    assert left_out(model, new) > 1e-6
+    grown = covering_model(model, [None, new], 1e-8, 300)
+    assert grown is not None
+    assert left_out(grown, np.vstack([X, new])) < 1.1e-8
+    assert covering_model(model, [new], 1e-8, model.rank) is None
+    assert left_out(finer_model(model, [X], 1e-10), X) < 1e-9
+
+
+def test_samples_are_spread_and_the_latest_are_kept() -> None:
+    rows = np.arange(3.0 * REMEMBERED)[:, None]
+    spread = sample([rows[: REMEMBERED + 1], None, rows[REMEMBERED + 1 :]])
+    assert len(spread) <= REMEMBERED
+    assert len(set(np.diff(spread[:, 0]).tolist())) == 1
+    np.testing.assert_array_equal(latest(rows, rows[:2]), [*rows[2 - REMEMBERED :], [0.0], [1.0]])

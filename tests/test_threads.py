@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from oclok.threads import SMALL, blas_threads
+
+
+def threads() -> list[int]:
+    return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+
+def test_small_work_runs_on_one_thread_and_what_was_set_comes_back() -> None:
+    import scipy.linalg.blas  # noqa: F401  (loads its library)
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        with blas_threads(SMALL / 2):
+            assert set(threads()) <= {1}
+        assert threads() == before
+        with blas_threads(SMALL * 2):
+            assert threads() == before
+
+
+def test_threads_come_back_after_an_error() -> None:
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        try:
+            with blas_threads(1.0):
+                raise ValueError
+        except ValueError:
+            pass
+        assert threads() == before
