@@ -69,13 +69,8 @@ class KeptRounds(Persistent):
 
     def __init__(self, seed: int = 0) -> None:
         self.rounds = 0
-<<<<<<< HEAD
         self._capacity, self._entries = MOST_ROUNDS, 0
-        self._rng = np.random.default_rng(0)
-=======
-        self._capacity = MOST_ROUNDS
         self._rng = np.random.default_rng(seed)
->>>>>>> 52e1d3f (tests mirror src, or the source says where it is tested; no test reads private state)
         self._kept: list[tuple[int, FloatArray, IntArray, Oracle]] = []
 
     def __len__(self) -> int:

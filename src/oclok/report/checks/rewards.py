@@ -1,13 +1,9 @@
-<<<<<<< HEAD
 """Checks of average rewards over that of the benchmark, at the end.
 
 Where the benchmark's own reward is not positive in every repeat, its shares mean nothing. What
 compares two policies, or two lengthscales, is then measured by regret; the rest is unknown.
 """
-=======
-"""Checks of the average reward over that of the benchmark, at the end."""
 # Tested in tests/report/test_claims.py: checks judge claims.
->>>>>>> 52e1d3f (tests mirror src, or the source says where it is tested; no test reads private state)
 
 from __future__ import annotations
 
