@@ -44,6 +44,7 @@ from oclok.posterior import (
     DictionaryPosterior,
     ExactPosterior,
     ForgettingPosterior,
+    MixturePosterior,
     Posterior,
     SparsePosterior,
 )
@@ -127,6 +128,7 @@ MADE: dict[str, Callable[[], Persistent]] = {
     "forgetting-discount": lambda: taught(
         ForgettingPosterior(ExactPosterior(RBF(1.0), 0.1), discount=0.9), 40
     ),
+    "mixture": lambda: taught(MixturePosterior([RBF(0.5)], [0.01, 0.1]), 20),
     "sparse": lambda: taught(SparsePosterior(RBF(0.5), 0.1, 8, seed=3), 40),
     # policies
     "oclok-ucb": lambda: played(OClokUCB(**GP, oracle=TopK(2))),

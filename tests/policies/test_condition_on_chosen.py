@@ -15,6 +15,7 @@ from oclok.errors import InputError, OclokError
 from oclok.oracles import Coverage, Knapsack, Partition, TopK
 from oclok.oracles.base import Oracle
 from oclok.policies import UCB, OClokUCB
+from oclok.policies.pending import Pending
 from oclok.posterior import ExactPosterior, Posterior
 from oclok.testing import check_policy
 
@@ -362,5 +363,8 @@ def test_only_the_latest_pending_arms_are_conditioned_on() -> None:
     rng = np.random.default_rng(0)
     policy = UCB(RBF(0.5), 0.1, TopK(4), condition_on_chosen=True)
     contexts = [policy.select(rng.random((8, 2))).contexts for _ in range(5)]
-    np.testing.assert_array_equal(policy._pending.contexts(10), np.vstack(contexts)[-10:])
-    np.testing.assert_array_equal(policy._pending.contexts(100), np.vstack(contexts))
+    pending = Pending()
+    for decision in policy.pending:
+        pending.set(decision, np.ones(len(decision), dtype=bool))
+    np.testing.assert_array_equal(pending.contexts(10), np.vstack(contexts)[-10:])
+    np.testing.assert_array_equal(pending.contexts(100), np.vstack(contexts))

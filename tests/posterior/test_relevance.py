@@ -23,7 +23,7 @@ def test_the_objective_is_the_evidence_on_a_grid_of_scales_and_constants():
     """Differences between two θ, so that constants cancel; the prior of the scale is IG(2, ½)."""
     made, X, y = fit(n=6, dimension=2)
     y = y - 30
-    made._y = y
+    made.y = y
     points = [np.log([0.7, 1.5, 0.1]), np.log([2.0, 0.5, 0.3])]
     constants = np.linspace(-60, 60, 2001)
     scales = np.exp(np.linspace(-6, 12, 1200))
@@ -36,7 +36,7 @@ def test_the_objective_is_the_evidence_on_a_grid_of_scales_and_constants():
         log_p = -0.5 * q[:, None] / scales - 0.5 * log_det - 0.5 * len(y) * np.log(scales)
         log_p += -3 * np.log(scales) - 0.5 / scales + np.log(scales)  # prior, and d log s²
         top = log_p.max()
-        prior = made._precision @ (theta - made._location) ** 2 / 2
+        prior = made.precision @ (theta - made.location) ** 2 / 2
         return top + np.log(np.exp(log_p - top).sum()) - prior
 
     expected = dense(points[1]) - dense(points[0])
@@ -47,9 +47,9 @@ def test_the_objective_is_the_evidence_on_a_grid_of_scales_and_constants():
 @pytest.mark.parametrize("dimension", [1, 4])
 def test_the_gradient_is_that_of_finite_differences(dimension):
     made, _, _ = fit(dimension=max(dimension, 2))
-    made._X = made._X[:, :dimension]
+    made.X = made.X[:, :dimension]
     theta = np.append(np.linspace(-0.5, 0.8, dimension), math.log(0.05))
-    made._location, made._precision = theta + 0.3, np.full(dimension + 1, 0.7)
+    made.location, made.precision = theta + 0.3, np.full(dimension + 1, 0.7)
     _, slope = made.log_posterior(theta)
     for n, shift in enumerate(1e-5 * np.eye(dimension + 1)):
         up, down = (made.log_posterior(theta + sign * shift)[0] for sign in (1, -1))
@@ -64,8 +64,8 @@ def test_a_fit_comes_as_far_as_an_optimiser_and_sees_what_matters(seed):
         value, slope = made.log_posterior(theta)
         return -value, -slope
 
-    bounds = list(zip(made._lower, made._upper, strict=True))
-    best = minimize(loss, made._location, jac=True, method="L-BFGS-B", bounds=bounds)
+    bounds = list(zip(made.lower, made.upper, strict=True))
+    best = minimize(loss, made.location, jac=True, method="L-BFGS-B", bounds=bounds)
     for _ in range(STEPS):
         made.advance(1)
     assert made.steps_left == 0

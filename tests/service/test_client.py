@@ -9,6 +9,7 @@ import pytest
 from oclok import Client
 from oclok.errors import FeedbackError, InputError, OclokError
 from oclok.oracles import TopK
+from oclok.service import demo
 from oclok.service.cli import _database
 from oclok.service.client import PAUSES
 from oclok.service.export import export
@@ -64,7 +65,7 @@ def test_the_methods_of_an_agent(client):
 
 def test_calls_are_repeated_until_the_service_is_back(server, client, monkeypatch):
     answers = iter([503, None, 502])
-    real = client._http.request
+    real = client.http.request
 
     def request(*arguments, **more):
         import httpx
@@ -76,7 +77,7 @@ def test_calls_are_repeated_until_the_service_is_back(server, client, monkeypatc
         return real(*arguments, **more) if status == 200 else httpx.Response(status)
 
     monkeypatch.setattr("oclok.service.client.time.sleep", lambda seconds: None)
-    monkeypatch.setattr(client._http, "request", request)
+    monkeypatch.setattr(client.http, "request", request)
     before = server.client.get("/v1/agents/client").json()["rounds"]
     decision = client.decide(frame(np.random.default_rng(2)))
     assert len(PAUSES) >= 3
@@ -117,3 +118,12 @@ def test_export_has_one_row_per_arm_offered(server, client, tmp_path):
     assert (decided.groupby("decision")["chosen"].sum() == 2).all()
     last = decided[(decided["decision"] == "d11") & decided["chosen"]].set_index("arm")["outcome"]
     assert set(last.index) == set(client.told)
+
+
+def test_the_traffic_of_the_demo_is_taken(server):
+    rng, late = np.random.default_rng(0), []
+    with Client(server.url, agent=demo.AGENT) as client:
+        client.create({"kind": "Partition", "groups": "city", "limits": 2}, outcome_range=(0, 5))
+        for _ in range(3):
+            demo.play(client, rng, late)
+        assert client.describe()["rounds"] == 3

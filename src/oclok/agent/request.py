@@ -1,4 +1,5 @@
 """A request to decide, checked, and the decision that comes of it."""
+# Tested in tests/agent/test_agent.py: an agent takes every request.
 
 from __future__ import annotations
 

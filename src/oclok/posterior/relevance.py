@@ -62,14 +62,14 @@ class RelevanceFit(Persistent):
             rows = rng.choice(len(outcomes), MOST, replace=False)
             contexts, outcomes = contexts[rows], outcomes[rows]
         D = contexts.shape[1]
-        self._X, self._y, self._shape, self._rate = contexts, outcomes, shape, rate
+        self.X, self.y, self._shape, self._rate = contexts, outcomes, shape, rate
         medians = [LENGTHSCALE_PRIOR[0] * math.sqrt(D)] * D + [NOISE_PRIOR[0]]
-        self._location = np.log(medians)
-        self._precision = np.array([LENGTHSCALE_PRIOR[1]] * D + [NOISE_PRIOR[1]]) ** -2.0
+        self.location = np.log(medians)
+        self.precision = np.array([LENGTHSCALE_PRIOR[1]] * D + [NOISE_PRIOR[1]]) ** -2.0
         reach = math.log(LENGTHSCALE_RANGE)
-        self._lower, self._upper = self._location - reach, self._location + reach
-        self._lower[-1], self._upper[-1] = np.log(NOISE_RANGE)
-        self._theta = self._best = self._location
+        self.lower, self.upper = self.location - reach, self.location + reach
+        self.lower[-1], self.upper[-1] = np.log(NOISE_RANGE)
+        self._theta = self._best = self.location
         self._best_value = -math.inf
         self._step = np.full(D + 1, 0.3)
         self._slope = np.zeros(D + 1)
@@ -78,7 +78,7 @@ class RelevanceFit(Persistent):
     @property
     def size(self) -> int:
         """How many outcomes the fit uses."""
-        return len(self._y)
+        return len(self.y)
 
     @property
     def lengthscales(self) -> FloatArray:
@@ -108,14 +108,14 @@ class RelevanceFit(Persistent):
         self._step = np.minimum(self._step * factor, 1.0)
         self._slope = np.where(turned < 0, 0.0, slope)
         moved = self._theta + np.sign(self._slope) * self._step
-        self._theta = np.clip(moved, self._lower, self._upper)
+        self._theta = np.clip(moved, self.lower, self.upper)
 
     def log_posterior(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return log p(y | θ) + log prior, up to a constant, and its gradient, shape (D + 1,)."""
         from sklearn.gaussian_process.kernels import RBF  # 0.2 s that `import oclok` need not take
 
-        y, ratio = self._y, math.exp(theta[-1])
-        K, backward = differentiate(RBF(np.exp(theta[:-1])), self._X)
+        y, ratio = self.y, math.exp(theta[-1])
+        K, backward = differentiate(RBF(np.exp(theta[:-1])), self.X)
         A = np.array(K, order="F")
         add_to_diagonal(A, ratio)
         L, failed = dpotrf(A, lower=1, clean=0, overwrite_a=1)
@@ -134,5 +134,5 @@ class RelevanceFit(Persistent):
         W = (alpha / beta) * np.outer(a, a) - inverse + np.outer(u, u) / p
         lengths = backward(W) if len(theta) > 2 else np.atleast_1d(backward(W))
         slope = 0.5 * np.append(lengths, ratio * np.trace(W))
-        offset = theta - self._location
-        return value - 0.5 * float(self._precision @ offset**2), slope - self._precision * offset
+        offset = theta - self.location
+        return value - 0.5 * float(self.precision @ offset**2), slope - self.precision * offset

@@ -1,4 +1,5 @@
 """Commands of the service: serve, keys, replay, export."""
+# Tested in tests/service/test_workers.py: servers are started by its commands.
 
 from __future__ import annotations
 

@@ -50,12 +50,12 @@ class Client:
     ) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self.agent = agent
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
+        self.http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
 
     def __getitem__(self, agent: str) -> Client:
         """Return a client of another agent of the same service."""
         other = Client.__new__(type(self))
-        other.agent, other._http = agent, self._http
+        other.agent, other.http = agent, self.http
         return other
 
     def create(
@@ -164,7 +164,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self.http.close()
 
     def __enter__(self) -> Self:
         return self
@@ -175,7 +175,7 @@ class Client:
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         for pause in (*PAUSES, None):
             try:
-                answer = self._http.request(method, f"/v1/agents/{self.agent}{path}", json=body)
+                answer = self.http.request(method, f"/v1/agents/{self.agent}{path}", json=body)
             except httpx.TransportError as reason:
                 if pause is None:
                     raise StorageError(f"the service cannot be reached: {reason}") from None

@@ -1,4 +1,5 @@
 """The log as Parquet: one row per arm that was offered, chosen or not, with what came of it."""
+# Tested in tests/service/test_client.py: logs that clients filled are exported.
 
 from __future__ import annotations
 
