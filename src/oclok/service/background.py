@@ -69,7 +69,11 @@ class Background:
             return
         model.snapshot_seq = self._service.log.snapshot_seq(model.id)  # another one's, perhaps
         due = model.snapshot_seq + max(LEAST_EVENTS, SHARE * model.snapshot_seq)
-        if model.seq >= due:
-            seq, content = model.dumped()
+        row = self._service.log.agent(model.name)
+        if model.seq >= due and row is not None:
+            # A twin reads the log from the last snapshot on: no request waits for it.
+            twin = Model(row, self._service.log)
+            twin.catch_up()
+            seq, content = twin.dumped()
             self._service.log.save_snapshot(model.id, seq, content)
             model.snapshot_seq = seq

@@ -25,7 +25,7 @@ class Event:
     """Something that happened to an agent.
 
     Attributes:
-        kind: "decision", "outcomes", "observations", "accept", "expire" or "maintain".
+        kind: "decision", "outcomes", "observations", "accept" or "expire".
         body: what is to be known of it, as JSON.
         decision: id of the decision that it is about.
         basis: of a decision: number of the latest event that the model knew when it decided.

@@ -210,9 +210,6 @@ class Model:
     def _apply_expire(self, event: Event, _: Proposal | None) -> None:
         self.agent.expire()
 
-    def _apply_maintain(self, event: Event, _: Proposal | None) -> None:
-        self.agent.policy.maintain()
-
     def _keep(self, seq: int, result: Result) -> None:
         self.results[seq] = result
         while len(self.results) > RESULTS:
@@ -244,5 +241,4 @@ _APPLY = {
     "accept": Model._apply_accept,
     "observations": Model._apply_observations,
     "expire": Model._apply_expire,
-    "maintain": Model._apply_maintain,
 }
