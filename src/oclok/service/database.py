@@ -12,7 +12,9 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, make_url
@@ -57,6 +59,8 @@ class Database:
         url: `sqlite:///file.db`, or `postgresql://user:password@host/name`.
     """
 
+    _one_writer: contextlib.AbstractContextManager[Any]
+
     def __init__(self, url: str) -> None:
         try:
             parsed = make_url(url)
@@ -66,10 +70,13 @@ class Database:
             ) from None
         if parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:"):
             self.is_sqlite = True
+            # SQLite lets writers try again after a pause; those of one process need not.
+            self._one_writer = threading.Lock()
             self._writer = _sqlite(parsed, "BEGIN IMMEDIATE")
             self._reader = _sqlite(parsed, "BEGIN")
         elif parsed.drivername in ("postgresql", "postgres"):
             self.is_sqlite = False
+            self._one_writer = contextlib.nullcontext()
             self._writer = self._reader = sa.create_engine(
                 parsed.set(drivername="postgresql+psycopg"),
                 pool_pre_ping=True,
@@ -87,7 +94,7 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """Begin a transaction that writes; it is committed at the end, or rolled back."""
-        with self._writer.begin() as connection:
+        with self._one_writer, self._writer.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
