@@ -1,4 +1,5 @@
 """A request to decide, checked, and the decision that comes of it."""
+# Tested in tests/agent/test_agent.py: a request is what an agent is asked.
 
 from __future__ import annotations
 

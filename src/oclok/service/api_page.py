@@ -1,4 +1,5 @@
 """The page at `/docs`: the OpenAPI description for people, without anything from elsewhere."""
+# Tested in tests/service/test_openapi.py: it shows the OpenAPI description.
 
 from __future__ import annotations
 

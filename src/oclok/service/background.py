@@ -1,4 +1,5 @@
 """Work beside requests: reading what other processes logged, expiry, snapshots, keys."""
+# Tested in tests/service/test_durability.py: it is seen by what survives a crash.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Commands of the service: serve, keys, replay, export."""
+# Tested in tests/service/test_client.py: commands are run against a server.
 
 from __future__ import annotations
 

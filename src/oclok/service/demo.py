@@ -1,4 +1,5 @@
 """A demo agent with simulated traffic: couriers for parcels, some of whom report late or never."""
+# Tested in tests/service/test_page.py: the page shows the demo.
 
 from __future__ import annotations
 

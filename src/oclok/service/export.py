@@ -1,4 +1,5 @@
 """The log as Parquet: one row per arm that was offered, chosen or not, with what came of it."""
+# Tested in tests/service/test_client.py: it is called through the client.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """What is looked at before a request is read: its size, its type, its host."""
+# Tested in tests/service/test_routes.py: requests meet the limits there.
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ Whoever appends to an agent's log first takes its row in `agents`, which gives o
 holds it until the commit. So numbers become visible in their order and without gaps, on PostgreSQL
 too, where those of a sequence would not: who has read event n has seen all events before it.
 """
+# Tested in tests/service/test_database.py: it is what the database holds.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Counts and times for Prometheus; with several workers, of all of them."""
+# Tested in tests/service/test_routes.py: requests are what it counts.
 
 from __future__ import annotations
 

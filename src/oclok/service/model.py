@@ -3,6 +3,7 @@
 A model changes by `apply` only, which is given the events of the log in their order, and whose
 clock is the time of the event. Models of the same log are therefore equal in all processes.
 """
+# Tested in tests/service/test_durability.py: a model is rebuilt from its log there.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Errors as `application/problem+json`: what was wrong, what was seen, what was expected."""
+# Tested in tests/service/test_routes.py: errors are answers to requests.
 
 from __future__ import annotations
 

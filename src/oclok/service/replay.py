@@ -4,6 +4,7 @@ A decision was made by a model that had read the log up to its `basis`, which ma
 events that were committed first. So the log is read once, and after each event the decisions with
 that basis are made again.
 """
+# Tested in tests/service/test_client.py: it is run as a command.
 
 from __future__ import annotations
 

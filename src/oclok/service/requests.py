@@ -1,4 +1,5 @@
 """What the service takes and answers: strict types, limits, and the schema of the OpenAPI page."""
+# Tested in tests/service/test_openapi.py: the schema is made of it.
 
 from __future__ import annotations
 

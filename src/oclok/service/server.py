@@ -1,4 +1,5 @@
 """Starting the service: one process, or several that share one port and one database."""
+# Tested in tests/service/test_workers.py: servers are started there.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """What the service does: decide, learn, observe, tell; without HTTP, for any number of threads."""
+# Tested in tests/service/test_workers.py: it is shared by workers.
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """What is told of agents and decisions, put together from model and log."""
+# Tested in tests/service/test_routes.py: views are answers to requests.
 
 from __future__ import annotations
 
