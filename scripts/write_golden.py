@@ -126,10 +126,11 @@ MADE: dict[str, Callable[[], Persistent]] = {
         ForgettingPosterior(DictionaryPosterior(RBF(1.0), 0.1), window=20), 40
     ),
     "forgetting-discount": lambda: taught(
-        ForgettingPosterior(ExactPosterior(RBF(1.0), 0.1), discount=0.9), 40
+        ForgettingPosterior(ExactPosterior(RBF(1.0), 0.1), discount=0.9), 20
     ),
     "mixture": lambda: taught(MixturePosterior([RBF(0.5)], [0.01, 0.1]), 20),
     "sparse": lambda: taught(SparsePosterior(RBF(0.5), 0.1, 8, seed=3), 40),
+    "mixture": lambda: taught(MixturePosterior([RBF(0.5)], noise_ratios=(0.1,)), 20),
     # policies
     "oclok-ucb": lambda: played(OClokUCB(**GP, oracle=TopK(2))),
     "oclok-ucb-conditioned": lambda: played(
