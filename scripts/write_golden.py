@@ -128,7 +128,6 @@ MADE: dict[str, Callable[[], Persistent]] = {
     "forgetting-discount": lambda: taught(
         ForgettingPosterior(ExactPosterior(RBF(1.0), 0.1), discount=0.9), 20
     ),
-    "mixture": lambda: taught(MixturePosterior([RBF(0.5)], [0.01, 0.1]), 20),
     "sparse": lambda: taught(SparsePosterior(RBF(0.5), 0.1, 8, seed=3), 40),
     "mixture": lambda: taught(MixturePosterior([RBF(0.5)], noise_ratios=(0.1,)), 20),
     # policies
