@@ -36,20 +36,9 @@ PRIVATE = re.compile(r"([\w\])]+)\._[a-z]\w*")
 OWN = re.compile(r"os|self|cls|[A-Z]\w*|super\(\)|\)")
 
 
-#: Still to be written without.
-TO_DO = {
-    "test_client.py",
-    "test_condition_on_chosen.py",
-    "test_forest.py",
-    "test_quirks.py",
-    "test_relevance.py",
-    "test_vecchia.py",
-}
-
-
 @pytest.mark.parametrize("test", sorted((ROOT / "tests").rglob("*.py")), ids=lambda p: p.name)
 def test_no_test_reads_private_state(test: Path) -> None:
     text = test.read_text("utf-8")
     found = [m[0] for m in PRIVATE.finditer(text) if not OWN.fullmatch(m[1])]
-    assert bool(found) == (test.name in TO_DO), found
+    assert not found
     assert test == Path(__file__) or '__dict__["_' not in text
