@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from oclok.threads import SMALL, blas_threads
@@ -9,16 +12,20 @@ def threads() -> list[int]:
     return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
 
 
-def test_small_work_runs_on_one_thread_and_what_was_set_comes_back() -> None:
+@pytest.mark.parametrize("load", [0.0, 1e6])
+def test_small_work_and_busy_machines_use_one_thread_and_what_was_set_comes_back(
+    load: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import scipy.linalg.blas  # noqa: F401  (loads its library)
 
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load), raising=False)
     with threadpool_limits(2, user_api="blas"):
         before = threads()
         with blas_threads(SMALL / 2):
             assert set(threads()) <= {1}
         assert threads() == before
         with blas_threads(SMALL * 2):
-            assert threads() == before
+            assert threads() == (before if load == 0 else [1] * len(before))
 
 
 def test_threads_come_back_after_an_error() -> None:
