@@ -26,7 +26,7 @@ def left_out(model: NystromModel, contexts: np.ndarray) -> float:
 
 
 def test_the_first_dictionary_covers_all_contexts() -> None:
-    model = first_model(PRIOR, 0.1, [X], None, 1e-8)
+    model = first_model(PRIOR, 0.1, [X], None, 1e-8, 240)
     assert model is not None
     assert model.rank < 60
     assert left_out(model, X) < 1.1e-8
@@ -34,11 +34,11 @@ def test_the_first_dictionary_covers_all_contexts() -> None:
 
 def test_there_is_none_where_it_would_be_too_large() -> None:
     rough = Covariance(RBF(0.001))
-    assert first_model(rough, 0.1, [X], None, 1e-8) is None
+    assert first_model(rough, 0.1, [X], None, 1e-8, 240) is None
 
 
 def test_a_grown_dictionary_covers_new_contexts_and_a_finer_one_leaves_less() -> None:
-    model = first_model(PRIOR, 0.1, [X], None, 1e-8)
+    model = first_model(PRIOR, 0.1, [X], None, 1e-8, 240)
     assert model is not None
     new = X + np.array([1.0, 0.0])
     assert left_out(model, new) > 1e-6
