@@ -3,31 +3,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
-from oclok import cli
 from oclok.cli import run as run_module
 from oclok.experiments import EXPERIMENTS
 
 SMALL = ("--rounds", "2", "--repeats", "2", "--policies", "acc-ucb", "--jobs", "1")
-
-
-@pytest.fixture(autouse=True)
-def _somewhere_else(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def oclok(capsys):
-    """Run the command line; return its exit code and what it printed."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as exit_:
-            cli.main(arguments)
-        out, err = capsys.readouterr()
-        return exit_.value.code or 0, out, err
-
-    return run
 
 
 def title(folder):

@@ -15,24 +15,6 @@ from oclok.experiments import EXPERIMENTS, backends
 SMALL = ("--rounds", "6", "--repeats", "1", "--policies", "random,cc-mab", "--jobs", "1")
 
 
-@pytest.fixture(autouse=True)
-def _somewhere_else(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def oclok(capsys):
-    """Run the command line; return its exit code and what it printed."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as exit_:
-            cli.main(arguments)
-        out, err = capsys.readouterr()
-        return exit_.value.code or 0, out, err
-
-    return run
-
-
 def table_in(folder):
     return pd.read_parquet(folder / "results.parquet").drop(columns="seconds")
 
