@@ -56,7 +56,8 @@ def as_contexts(contexts: ArrayLike | Contexts, dimension: int | None = None) ->
         raise ContextError(f"contexts must have {dimension} columns; got shape {array.shape}")
     result = np.array(array, dtype=np.float64, order="C")
     result.flags.writeable = False
-    if np.count_nonzero(np.abs(result) <= LARGEST_CONTEXT) < result.size:
+    flat = result.reshape(-1)
+    if not flat.dot(flat) <= LARGEST_CONTEXT**2 and not (np.abs(flat) <= LARGEST_CONTEXT).all():
         row, column = np.argwhere(~(np.abs(result) <= LARGEST_CONTEXT))[0]
         raise ContextError(
             f"contexts must be finite and at most {LARGEST_CONTEXT:g} in size; "
@@ -73,9 +74,11 @@ def as_outcomes(outcomes: ArrayLike, count: int, *, allow_nan: bool = False) -> 
             f"outcomes must have shape ({count},), one per base arm; got shape {array.shape}"
         )
     result = np.ascontiguousarray(array, dtype=np.float64)
+    if result.dot(result) <= LARGEST_OUTCOME**2:  # NaN is not
+        return result
     size = np.abs(result)
     wrong = size > LARGEST_OUTCOME if allow_nan else ~(size <= LARGEST_OUTCOME)
-    if np.count_nonzero(wrong):
+    if wrong.any():
         first = int(np.argmax(wrong))
         raise OutcomeError(
             f"outcomes must be finite and at most {LARGEST_OUTCOME:g} in size"
@@ -120,7 +123,7 @@ def as_vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArr
         wanted = "(M,)" if size is None else f"({size},)"
         raise InputError(f"{name} must have shape {wanted}; got shape {array.shape}")
     result = np.ascontiguousarray(array, dtype=np.float64)
-    if np.count_nonzero(np.isfinite(result)) < result.size:
+    if not math.isfinite(result.dot(result)) and not np.isfinite(result).all():
         first = int(np.argmax(~np.isfinite(result)))
         raise InputError(f"{name} must be finite; position {first} is {result[first]}")
     return result

@@ -127,7 +127,7 @@ class ParametricOracle(Oracle):
         return chosen
 
     def _check_resolved(self) -> None:
-        if self.columns:
+        if self.per_arm and self.columns:
             raise UnresolvedError(
                 f"{self!r} needs {', '.join(map(repr, self.columns))} of the base arms: "
                 "resolve(column) returns an oracle that has them"

@@ -101,12 +101,12 @@ class TopK(ParametricOracle):
         """
         if super_arm.size != min(self.k, index.size - self._exclude.size):
             return False
-        with np.errstate(over="ignore"):
-            least, most = index - error, index + error
-        least[self._include] = np.inf  # no choice
+        least, most = index[super_arm] - error[super_arm], index + error
         most[super_arm] = most[self._exclude] = -np.inf
-        worst, rival = float(least[super_arm].min(initial=np.inf)), float(most.max(initial=-np.inf))
-        if worst == np.inf or rival == -np.inf:
+        if self._include.size:
+            least = least[~np.isin(super_arm, self._include)]  # the rest are no choice
+        worst, rival = min(least.tolist(), default=math.inf), float(most.max(initial=-math.inf))
+        if worst == math.inf or rival == -math.inf:
             return True
         return math.nextafter(worst, -math.inf) > math.nextafter(rival, math.inf)
 

@@ -57,15 +57,17 @@ class GrowingCholesky(Persistent):
             p, filled = divmod(n + row, PANEL)
             start = p * PANEL
             taken = min(PANEL - filled, k - row)
-            stop = n + row + taken
-            rows = np.hstack([left[row : row + taken], corner[row : row + taken]])
+            rows = slice(row, row + taken)
             if filled == 0:
                 self._left.append(np.empty((PANEL, start)))
                 self._corner.append(np.empty((0, 0)))
-            self._left[p][filled : filled + taken] = rows[:, :start]
+            self._left[p][filled : filled + taken, : min(start, n)] = left[rows, :start]
+            self._left[p][filled : filled + taken, n:] = corner[rows, : max(start - n, 0)]
             grown = np.empty((filled + taken, filled + taken))  # BLAS reads the triangle alone
             grown[:filled, :filled] = self._corner[p]
-            grown[filled:] = rows[:, start:stop]
+            inside = max(n - start, 0)
+            grown[filled:, :inside] = left[rows, start:]
+            grown[filled:, inside:] = corner[rows, max(start - n, 0) : row + taken]
             self._corner[p] = grown
             row += taken
         self._size = n + k

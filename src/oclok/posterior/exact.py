@@ -102,24 +102,22 @@ class ExactPosterior(Posterior):
     def predict(self, contexts: Asked) -> Prediction:
         """Return mean and std of f at `contexts` (M, D)."""
         X = self.checked(contexts)
-        variance = self.prior.diagonal(X)
-        mean = np.zeros(len(X))
+        prior = self.prior.diagonal(X)
         if len(self) == 0:
             zeros = np.zeros(len(X))
             nothing = Whitened(np.empty((0, len(X))))
-            return Prediction(X, mean, std_of(variance), zeros, zeros, self._version, nothing)
-        rounding = kernel_rounding(len(self), self._reach) * variance
-        work: Whitened | None = None
+            return Prediction(X, zeros, std_of(prior), zeros, zeros, self._version, nothing)
         step = max(PREDICTED_AT_ONCE // len(self), 64)
-        for start in range(0, len(X), step):
-            part = slice(start, start + step)
-            work = self._whiten(X[part])
-            mean[part] = self._mean(work.V)
-            variance[part] -= np.einsum("nm,nm->m", work.V, work.V)
+        if len(X) > step:
+            parts = [self.predict(X[i : i + step]) for i in range(0, len(X), step)]
+            return Prediction.joined(X, parts)
+        work = self._whiten(X)
+        std = prior - np.einsum("nm,nm->m", work.V, work.V)
+        np.sqrt(np.maximum(std, 0.0, out=std), out=std)
+        root = np.sqrt(kernel_rounding(len(self), self._reach) * prior)
         known = Uncertainty(self._trace, self.noise_std, norm_bound(self._surprise, self.noise_std))
-        errors = known.bounds(variance, 0.0, rounding)
-        kept = work if len(X) <= step else None
-        return Prediction(X, mean, std_of(variance), *errors, self._version, kept)
+        errors = known.bounds(std, 0.0, root)
+        return Prediction(X, self._mean(work.V), std, *errors, self._version, work)
 
     def covariance(self, contexts: Asked) -> FloatArray:
         """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""

@@ -75,9 +75,7 @@ class Covariance(Persistent):
         """Return k(X, X), shape (M, M); a `WhiteKernel` adds to its diagonal only here."""
         if self._is_compiled:
             result = self.between(X, X)
-            if (
-                result.size >= LEAST_FOR_PRODUCT
-            ):  # a product rounds k(x, x), and what should tie would not
+            if result.size >= LEAST_FOR_PRODUCT:  # a product rounds k(x, x): ties would not tie
                 np.einsum("ii->i", result)[...] = self.diagonal(X)
             return result
         result = _called(self.kernel, X.copy())
@@ -99,8 +97,7 @@ class Covariance(Persistent):
 
     def reach(self, X: FloatArray) -> float:
         """Return the largest |x| / l, over all lengthscales l: rounding of x / l grows with it."""
-        sizes = (np.abs(X / length_scale).max() for length_scale in self._length_scales)
-        return float(max(sizes, default=0.0))
+        return float((np.abs(X) / self.length_scale).max()) if self._length_scales else 0.0
 
     def _state(self) -> dict[str, Any]:
         return {"kernel": self.kernel}
@@ -276,7 +273,7 @@ class _Exponents:
     @cached_property
     def _prepared(self) -> tuple[FloatArray, FloatArray, float]:
         """Y extended, its mean, and the smallest -|y|²/2."""
-        origin = self._y.mean(axis=0)
+        origin = np.add.reduce(self._y) / len(self._y)
         right = self._extended(self._y, origin, one=0, square=1)
         return right, origin, float(right[:, -1].min())
 

@@ -25,14 +25,14 @@ which it ceases to be once something is known. None forms SSᵀ or its inverse.
 
 Rounding: φ(x)ᵀφ(x') is off by at most ε(κ + |w|₁κ_U)(κ' + |w'|₁κ_U), where w = R⁻ᵀφ(x) are the
 weights of f(U) in the interpolation of f(x), κ = √k(x, x), κ_U the largest κ in U and ε the
-relative rounding of K. |w|₁ takes a product with R⁻ᵀ; Σ|φ_i|c_i, with c the row sums of |R⁻¹|,
-bounds it for the price of one with a vector.
+relative rounding of K. |w|₁ takes a solve with Rᵀ; with c the row sums of |R⁻¹| it is at most
+Σ|φ_i|c_i ≤ √(r Σφ_i²c_i²), for the price of a product with a vector.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -65,13 +65,13 @@ QR_BLOCK = 16
 
 @dataclass(frozen=True)
 class Features:
-    """φ and Sᵀφ, each (r, M); k(x, x), ρ and its rounding ω, each (M,)."""
+    """φ and Sᵀφ, each (r, M); √k(x, x), ρ and the root of its rounding, √ω, each (M,)."""
 
     phi: FloatArray
     whitened: FloatArray
-    prior: FloatArray
+    prior_std: FloatArray
     residual: FloatArray
-    rounding: FloatArray
+    root: FloatArray
     is_tight: bool = False
 
     @cached_property
@@ -81,12 +81,12 @@ class Features:
 
     def at(self, positions: IntArray) -> Features:
         """Return the features of the contexts at `positions`."""
-        return Features(
-            self.phi[:, positions],
-            self.whitened[:, positions],
-            self.prior[positions],
+        return Features(  # gathered by columns, which are contiguous
+            self.phi.T[positions].T,
+            self.whitened.T[positions].T,
+            self.prior_std[positions],
             self.residual[positions],
-            self.rounding[positions],
+            self.root[positions],
             self.is_tight,
         )
 
@@ -117,9 +117,10 @@ class NystromModel(Persistent):
     def _prepare(self) -> None:
         """Compute what follows from the dictionary alone."""
         self._k_U = self.covariance.to(self.U)
-        self._inverse = dtrtri(self.R, lower=1)[0]
-        self._row_sums = np.abs(self._inverse).sum(axis=1)
-        self._rounding = kernel_rounding(len(self.U), self.covariance.reach(self.U))
+        row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
+        self._squares = np.stack([np.ones(len(self.U)), len(self.U) * row_sums**2])
+        rounding = kernel_rounding(len(self.U), self.covariance.reach(self.U))
+        self._rounding = math.sqrt(rounding), math.sqrt(rounding * self.largest_prior)
         self._version = object()
 
     def _state(self) -> dict[str, Any]:
@@ -149,25 +150,19 @@ class NystromModel(Persistent):
         step = max(PREDICTED_AT_ONCE // self.rank, 64)
         if len(X) > step:
             parts = [self.predict(X[i : i + step]) for i in range(0, len(X), step)]
-            return Prediction(
-                X,
-                np.concatenate([part.mean for part in parts]),
-                np.concatenate([part.std for part in parts]),
-                np.concatenate([part.mean_error for part in parts]),
-                np.concatenate([part.std_error for part in parts]),
-            )
+            return Prediction.joined(X, parts)
         with blas_threads(2.0 * self.rank**2 * len(X)):
-            phi, prior, residual = self._nystrom(X)
+            phi, *rest = self._nystrom(X)
             mean: FloatArray = dgemv(1.0, phi, self.m, trans=1)
             whitened: FloatArray = dgemm(1.0, self.S, phi, trans_a=1)
+        work = Features(phi, whitened, *rest)
         variance = np.einsum("rm,rm->m", whitened, whitened)
-        variance += residual
-        work = Features(phi, whitened, prior, residual, self._loose(phi, prior))
-        return self._bounded(X, mean, np.sqrt(variance), variance, work)
+        variance += work.residual
+        return self._bounded(X, mean, np.sqrt(variance, out=variance), work)
 
     def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return φ (r, M) and ρ (M,) of X (M, D)."""
-        phi, _, residual = self._nystrom(X)
+        phi, _, residual, _ = self._nystrom(X)
         return phi, residual
 
     def asked(self, prediction: Prediction) -> Prediction:
@@ -183,18 +178,18 @@ class NystromModel(Persistent):
         work = self.worked(prediction)
         if work.is_tight:
             return prediction
-        mean, std = prediction
-        return self._bounded(prediction.contexts, mean, std, std * std, self._tight(work))
+        tight = replace(work, root=self._tight(work), is_tight=True)
+        return self._bounded(prediction.contexts, prediction.mean, prediction.std, tight)
 
     def worked(self, prediction: Prediction) -> Features:
         """Return the features behind `prediction`, computed again if it is stale."""
         if prediction.state is self._version and isinstance(prediction.work, Features):
             return prediction.work
-        phi, prior, residual = self._nystrom(prediction.contexts)
+        phi, *rest = self._nystrom(prediction.contexts)
         whitened = phi  # S = I before all outcomes
         if self.information_gain:
             whitened = dgemm(1.0, self.S, phi, trans_a=1)
-        return Features(phi, whitened, prior, residual, self._loose(phi, prior))
+        return Features(phi, whitened, *rest)
 
     def covariance_of(self, prediction: Prediction, tolerance: float) -> FloatArray:
         """Return the joint covariance (M, M); correlations of ρ above `tolerance` included."""
@@ -237,8 +232,8 @@ class NystromModel(Persistent):
         noise = self.noise_std / np.sqrt(weights)
         mean: FloatArray = dgemv(1.0, f.phi, self.m, trans=1)
         error = y - mean
-        rounding = f.rounding if f.is_tight else self._tight(f).rounding
-        trace = float(weights @ (f.residual + rounding))
+        root = f.root if f.is_tight else self._tight(f)
+        trace = float(weights @ (f.residual + root * root))
         if len(y) > FEW:
             self._set(self._by_factor(f.whitened, error, noise), trace)
             return None
@@ -302,37 +297,32 @@ class NystromModel(Persistent):
             _version=object(),
         )
 
-    def _nystrom(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return φ (r, M), k(x, x) and ρ, each (M,)."""
+    def _nystrom(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return φ (r, M); √k(x, x), ρ and √ω by the cheap bound of |w|₁, each (M,)."""
         phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
         prior = self.covariance.diagonal(X)
-        residual = prior - np.einsum("rm,rm->m", phi, phi)
-        return phi, prior, np.maximum(residual, 0.0, out=residual)
+        squares, weights = phi * phi, self._squares
+        residual = prior - dgemv(1.0, squares, weights[0], trans=1)
+        np.maximum(residual, 0.0, out=residual)
+        prior_std = np.sqrt(prior)
+        weight = np.sqrt(dgemv(1.0, squares, weights[1], trans=1))
+        return phi, prior_std, residual, self._root(prior_std, weight)
 
-    def _omega(self, prior: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return ω for contexts of prior variance k(x, x) and a bound of |w|₁, each (M,)."""
-        reach = np.sqrt(prior) + math.sqrt(self.largest_prior) * weight
-        reach *= reach
-        reach *= self._rounding
-        return reach
+    def _root(self, prior_std: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return √ω for contexts with √k(x, x) and a bound of |w|₁, each (M,)."""
+        own, dictionary = self._rounding
+        return own * prior_std + dictionary * weight
 
-    def _loose(self, phi: FloatArray, prior: FloatArray) -> FloatArray:
-        """Return ω by the cheap bound of |w|₁."""
-        weight: FloatArray = dgemv(1.0, np.abs(phi), self._row_sums, trans=1)
-        return self._omega(prior, weight)
-
-    def _tight(self, f: Features) -> Features:
-        """Return the features with ω by |w|₁ itself."""
-        w = dgemm(1.0, self._inverse, f.phi, trans_a=1)
-        rounding = self._omega(f.prior, np.add.reduce(np.abs(w), axis=0))
-        return Features(f.phi, f.whitened, f.prior, f.residual, rounding, is_tight=True)
+    def _tight(self, f: Features) -> FloatArray:
+        """Return √ω by |w|₁ itself."""
+        w = dtrsm(1.0, self.R, f.phi, lower=1, trans_a=1)
+        return self._root(f.prior_std, np.add.reduce(np.abs(w, out=w), axis=0))
 
     def _bounded(
         self,
         X: FloatArray,
         mean: FloatArray,
         std: FloatArray,
-        variance: FloatArray,
         work: Features,
     ) -> Prediction:
         slack = STATE_ROUNDING * math.sqrt(self.largest_prior)
@@ -343,7 +333,7 @@ class NystromModel(Persistent):
             mean_slack=slack * max(1.0, math.sqrt(self.m @ self.m)),
             std_slack=slack,
         )
-        errors = known.bounds(variance, work.residual, work.rounding)
+        errors = known.bounds(std, work.residual, work.root)
         return Prediction(X, mean, std, *errors, self._version, work)
 
     def _set(self, learned: tuple[FloatArray, FloatArray, float, float], trace: float) -> None:
@@ -381,7 +371,7 @@ class NystromModel(Persistent):
 
 
 #: Attributes that `_prepare` computes.
-_DERIVED = ("_k_U", "_inverse", "_row_sums", "_rounding", "_version")
+_DERIVED = ("_k_U", "_squares", "_rounding", "_version")
 
 
 def _by_cholesky(B: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:

@@ -87,6 +87,12 @@ class Prediction:
         unknown = np.broadcast_to(np.nan, len(contexts))
         return cls(contexts, unknown, unknown, unknown, unknown)
 
+    @classmethod
+    def joined(cls, contexts: FloatArray, parts: list[Self]) -> Self:
+        """Return the prediction of `contexts` (M, D) that was made in `parts`."""
+        columns = zip(*((p.mean, p.std, p.mean_error, p.std_error) for p in parts), strict=True)
+        return cls(contexts, *map(np.concatenate, columns))
+
     def without_bounds(self) -> Self:
         """Return the same prediction with no bound on its distance from exact."""
         unknown = np.full(len(self.mean), np.inf)
