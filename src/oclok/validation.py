@@ -10,6 +10,7 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.linalg.blas import ddot
 
 from oclok.errors import ContextError, InputError, OutcomeError
 from oclok.typing import ArrayLike, FloatArray, IntArray
@@ -57,7 +58,7 @@ def as_contexts(contexts: ArrayLike | Contexts, dimension: int | None = None) ->
     result = np.array(array, dtype=np.float64, order="C")
     result.flags.writeable = False
     flat = result.reshape(-1)
-    if not flat.dot(flat) <= LARGEST_CONTEXT**2 and not (np.abs(flat) <= LARGEST_CONTEXT).all():
+    if not ddot(flat, flat) <= LARGEST_CONTEXT**2 and not (np.abs(flat) <= LARGEST_CONTEXT).all():
         row, column = np.argwhere(~(np.abs(result) <= LARGEST_CONTEXT))[0]
         raise ContextError(
             f"contexts must be finite and at most {LARGEST_CONTEXT:g} in size; "
@@ -74,7 +75,7 @@ def as_outcomes(outcomes: ArrayLike, count: int, *, allow_nan: bool = False) -> 
             f"outcomes must have shape ({count},), one per base arm; got shape {array.shape}"
         )
     result = np.ascontiguousarray(array, dtype=np.float64)
-    if result.dot(result) <= LARGEST_OUTCOME**2:  # NaN is not
+    if count == 0 or ddot(result, result) <= LARGEST_OUTCOME**2:  # NaN is not
         return result
     size = np.abs(result)
     wrong = size > LARGEST_OUTCOME if allow_nan else ~(size <= LARGEST_OUTCOME)
@@ -118,12 +119,22 @@ def as_positions(positions: ArrayLike, name: str, size: int | None = None) -> In
 
 def as_vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArray:
     """Return `values` as a finite float array of shape (size,)."""
+    if (
+        type(values) is np.ndarray
+        and values.dtype == np.float64
+        and values.ndim == 1
+        and len(values)
+        and (size is None or len(values) == size)
+        and values.flags.c_contiguous
+        and math.isfinite(ddot(values, values))
+    ):
+        return values  # the rule: nothing to mend
     array = _as_numbers(values, name, InputError)
     if array.ndim != 1 or (size is not None and array.shape[0] != size):
         wanted = "(M,)" if size is None else f"({size},)"
         raise InputError(f"{name} must have shape {wanted}; got shape {array.shape}")
     result = np.ascontiguousarray(array, dtype=np.float64)
-    if not math.isfinite(result.dot(result)) and not np.isfinite(result).all():
+    if not np.isfinite(result).all():
         first = int(np.argmax(~np.isfinite(result)))
         raise InputError(f"{name} must be finite; position {first} is {result[first]}")
     return result

@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
 from oclok import persistence
-from oclok.posterior import Prediction, nystrom
 from oclok.posterior.bounds import norm_bound
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.nystrom import LEARNED_AT_ONCE, Features, NystromModel
 from oclok.posterior.selection import covering_model
+from oclok.validation import Contexts
 
 KERNELS = [RBF(0.6), Matern(0.8, nu=2.5), DotProduct(0.5) + 0.3 * RBF(0.4)]
 
 
-def model_of(kernel: Any, U: np.ndarray, noise_std: float = 0.2) -> NystromModel:
-    return NystromModel(Covariance(kernel), noise_std, U, np.linalg.cholesky(kernel(U)))
+def model_of(kernel: Any, U: np.ndarray, tolerance: float = 0.0) -> NystromModel:
+    return NystromModel(Covariance(kernel), 0.2, U, np.linalg.cholesky(kernel(U)), tolerance)
 
 
 def features(model: NystromModel, X: np.ndarray) -> Features:
-    return model.worked(Prediction.of(X))
+    return model.worked(Contexts(X))
 
 
 def dense(
@@ -72,16 +72,16 @@ def test_the_weight_norm_bounds_the_weights(kernel: Any, seed: int) -> None:
     phi = features(model, X).phi
     A = phi.T @ phi + 0.04 * np.eye(30)
     a = np.linalg.solve(A, y)
-    assert a @ A @ a == pytest.approx(model.surprise)
-    assert np.linalg.norm(a) <= norm_bound(model.surprise, model.noise_std) * (1 + 1e-12)
+    assert a @ A @ a == pytest.approx(model.regression.surprise)
+    assert np.linalg.norm(a) <= norm_bound(model.regression.surprise, model.noise_std) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("count", [200, 400])
 def test_growing_leaves_nothing_above_the_tolerance(count: int) -> None:
     rng = np.random.default_rng(0)
     kernel, candidates = RBF(0.5), rng.random((count, 2))
-    model = model_of(kernel, rng.random((5, 2)))
-    grown = covering_model(model, [candidates], 1e-6, 400)
+    model = model_of(kernel, rng.random((5, 2)), 1e-6)
+    grown = covering_model(model, [candidates], 400)
     assert grown is not None
     np.testing.assert_allclose(grown.R @ grown.R.T, kernel(grown.U), atol=1e-12)
     np.testing.assert_array_equal(np.triu(grown.R, 1), 0)
@@ -91,8 +91,8 @@ def test_growing_leaves_nothing_above_the_tolerance(count: int) -> None:
 
 
 def test_growing_by_what_is_known_adds_nothing() -> None:
-    model = model_of(RBF(0.5), np.random.default_rng(0).random((5, 2)))
-    grown = covering_model(model, [model.U], 1e-10, 400)
+    model = model_of(RBF(0.5), np.random.default_rng(0).random((5, 2)), 1e-10)
+    grown = covering_model(model, [model.U], 400)
     assert grown is not None
     assert sorted(grown.U.tolist()) == sorted(model.U.tolist())
 
@@ -105,7 +105,7 @@ def test_batches_do_not_matter() -> None:
     for start in range(0, len(X), 37):
         part = slice(start, start + 37)
         parts.learn_all(X[part], y[part], np.ones(len(y[part])))
-    for name in ("trace", "information_gain", "surprise"):
+    for name in ("trace", "information_gain"):
         assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-10)
     x = rng.random((20, 2))
     np.testing.assert_allclose(parts.predict(x).mean, whole.predict(x).mean, atol=1e-10)
@@ -119,76 +119,20 @@ def test_a_model_that_was_saved_is_the_same_to_the_bit() -> None:
     X, y = rng.random((9, 2)), rng.standard_normal(9)
     for each in (model, other):
         each.learn_all(X, y, np.ones(9))
-    np.testing.assert_array_equal(other.S, model.S)
-    np.testing.assert_array_equal(other.m, model.m)
+    np.testing.assert_array_equal(other.regression.S, model.regression.S)
+    np.testing.assert_array_equal(other.regression.m, model.regression.m)
     assert other.trace == model.trace
 
 
-def assert_alike(one: NystromModel, other: NystromModel, x: np.ndarray) -> None:
-    """Both know the same, to all digits that matter."""
-    a, b = one.predict(x), other.predict(x)
-    np.testing.assert_allclose(a.mean, b.mean, rtol=0, atol=1e-9)
-    norms = (np.linalg.norm(features(model, x).whitened, axis=0) for model in (one, other))
-    np.testing.assert_allclose(*norms, rtol=1e-7)
-    assert one.information_gain == pytest.approx(other.information_gain, rel=1e-9)
-    assert one.surprise == pytest.approx(other.surprise, rel=1e-9)
-
-
-@pytest.mark.parametrize("noise_std", [1e-5, 1e-3, 0.1])
-@pytest.mark.parametrize("spread", [0.0, 3.0])
-def test_few_outcomes_and_little_noise_lose_no_digits(
-    noise_std: float, spread: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_correcting_an_outcome_is_learning_the_right_one() -> None:
     rng = np.random.default_rng(3)
-    U, X, x = rng.random((12, 2)), rng.random((20, 2)), rng.random((9, 2))
-    y, weights = rng.standard_normal(20), 10 ** rng.uniform(-spread, spread, 20)
-    few, many = (model_of(RBF(0.3), U, noise_std) for _ in range(2))
-    few.learn(Prediction.of(X), y, weights)
-    monkeypatch.setattr(nystrom, "FEW", 0)
-    monkeypatch.setattr(nystrom, "LARGEST_TRACE", -1.0)
-    many.learn_all(X, y, weights)
-    assert_alike(few, many, x)
-
-
-@pytest.mark.parametrize("noise_std", [1e-5, 1e-3, 0.1])
-@pytest.mark.parametrize("spread", [0.0, 3.0])
-def test_many_outcomes_are_learned_alike_by_cholesky_and_by_qr(
-    noise_std: float, spread: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(4)
-    U, X, x = rng.random((12, 2)), rng.random((300, 2)), rng.random((9, 2))
-    y, weights = np.sin(3 * X).sum(axis=1), 10 ** rng.uniform(-spread, spread, 300)
-    models = [model_of(RBF(0.3), U, noise_std) for _ in range(2)]
-    for model, largest in zip(models, (nystrom.LARGEST_TRACE, -1.0), strict=True):
-        monkeypatch.setattr(nystrom, "LARGEST_TRACE", largest)
-        for part in (slice(0, 200), slice(200, 300)):
-            model.learn_all(X[part], y[part], weights[part])
-    assert_alike(*models, x)
-
-
-def test_where_nothing_surprises_outcomes_count_all_the_same() -> None:
-    rng = np.random.default_rng(5)
-    U, X, x = rng.random((12, 2)), rng.random((200, 2)), rng.random((9, 2))
-    model = model_of(RBF(0.3), U)
-    for part in (X[:100], X[100:]):
-        model.learn_all(part, np.zeros(100), np.ones(100))
-    Phi, phi = features(model, X).phi, features(model, x).phi
-    covariance = np.linalg.inv(np.eye(12) + Phi @ Phi.T / model.noise_std**2)
-    np.testing.assert_allclose(
-        (features(model, x).whitened ** 2).sum(axis=0),
-        np.einsum("rm,rs,sm->m", phi, covariance, phi),
-    )
-    assert model.surprise == 0
-
-
-@pytest.mark.parametrize(("noise_std", "by_qr"), [(0.1, False), (1e-3, True)])
-def test_only_little_noise_calls_for_qr(
-    noise_std: float, by_qr: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = []
-    qr = nystrom.dtpqrt
-    monkeypatch.setattr(nystrom, "dtpqrt", lambda *args, **k: calls.append(1) or qr(*args, **k))
-    rng = np.random.default_rng(6)
-    model = model_of(RBF(0.3), rng.random((12, 2)), noise_std)
-    model.learn_all(rng.random((200, 2)), rng.random(200), np.ones(200))
-    assert bool(calls) == by_qr
+    X, y, weights = rng.random((30, 2)), rng.standard_normal(30), rng.uniform(0.3, 3.0, 30)
+    right, wrong = (model_of(RBF(0.6), X[:8]) for _ in range(2))
+    right.update(X, y, weights)
+    wrong.update(X, np.where(np.arange(30) == 7, y + 5.0, y), weights)
+    wrong.correct(X[[7]], y[[7]] + 5.0, y[[7]])
+    np.testing.assert_array_equal(wrong.outcomes, y)
+    x = rng.random((20, 2))
+    for one, other in zip(wrong.predict(x), right.predict(x), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+    assert wrong.regression.surprise >= right.regression.surprise

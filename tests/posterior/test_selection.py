@@ -10,12 +10,12 @@ from oclok.posterior.selection import (
     covering_model,
     finer_model,
     first_model,
-    latest,
     sample,
 )
 
 PRIOR = Covariance(RBF(1.0))
 X = np.random.default_rng(0).random((300, 2))
+NOTHING = np.empty((0, 2))
 
 
 def left_out(model: NystromModel, contexts: np.ndarray) -> float:
@@ -26,7 +26,7 @@ def left_out(model: NystromModel, contexts: np.ndarray) -> float:
 
 
 def test_the_first_dictionary_covers_all_contexts() -> None:
-    model = first_model(PRIOR, 0.1, [X], None, 1e-8, 240)
+    model = first_model(PRIOR, 0.1, [X], NOTHING, 1e-8, 240)
     assert model is not None
     assert model.rank < 60
     assert left_out(model, X) < 1.1e-8
@@ -34,24 +34,23 @@ def test_the_first_dictionary_covers_all_contexts() -> None:
 
 def test_there_is_none_where_it_would_be_too_large() -> None:
     rough = Covariance(RBF(0.001))
-    assert first_model(rough, 0.1, [X], None, 1e-8, 240) is None
+    assert first_model(rough, 0.1, [X], NOTHING, 1e-8, 240) is None
 
 
 def test_a_grown_dictionary_covers_new_contexts_and_a_finer_one_leaves_less() -> None:
-    model = first_model(PRIOR, 0.1, [X], None, 1e-8, 240)
+    model = first_model(PRIOR, 0.1, [X], NOTHING, 1e-8, 240)
     assert model is not None
     new = X + np.array([1.0, 0.0])
     assert left_out(model, new) > 1e-6
-    grown = covering_model(model, [None, new], 1e-8, 300)
+    grown = covering_model(model, [NOTHING, new], 300)
     assert grown is not None
     assert left_out(grown, np.vstack([X, new])) < 1.1e-8
-    assert covering_model(model, [new], 1e-8, model.rank) is None
+    assert covering_model(model, [new], model.rank) is None
     assert left_out(finer_model(model, [X], 1e-10), X) < 1e-9
 
 
-def test_samples_are_spread_and_the_latest_are_kept() -> None:
+def test_samples_are_spread() -> None:
     rows = np.arange(3.0 * REMEMBERED)[:, None]
-    spread = sample([rows[: REMEMBERED + 1], None, rows[REMEMBERED + 1 :]])
+    spread = sample([rows[: REMEMBERED + 1], NOTHING, rows[REMEMBERED + 1 :]])
     assert len(spread) <= REMEMBERED
     assert len(set(np.diff(spread[:, 0]).tolist())) == 1
-    np.testing.assert_array_equal(latest(rows, rows[:2]), [*rows[2 - REMEMBERED :], [0.0], [1.0]])

@@ -32,7 +32,7 @@ def taught_one_by_one(kernel, rng, count):
     X, y = rng.random((count, 2)), rng.standard_normal(count)
     model = model_of(kernel, rng.random((4, 2)))
     for n in range(count):
-        model.learn(Prediction.of(X[n : n + 1]), y[n : n + 1], np.ones(1))
+        model.update(X[n : n + 1], y[n : n + 1])
     return model, X, y
 
 
@@ -107,7 +107,7 @@ def test_sharpening_some_is_predicting_them():
 def test_its_covariance_is_that_of_a_joint_distribution():
     model, X, _ = taught_one_by_one(KERNELS[0], np.random.default_rng(0), 40)
     asked = np.vstack([X[:5], X[:5], np.random.default_rng(6).random((10, 2))])
-    covariance = model.covariance_of(Prediction.of(asked))
+    covariance = model.covariance(asked)
     np.testing.assert_allclose(np.sqrt(covariance.diagonal()), model.predict(asked).std, rtol=1e-9)
     np.testing.assert_allclose(covariance[:5, 5:10], covariance[:5, :5], atol=1e-12)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9
@@ -151,7 +151,7 @@ def test_only_the_latest_outcomes_are_neighbours(monkeypatch):
     rng = np.random.default_rng(0)
     model = model_of(RBF(0.05), rng.random((2, 1)))
     for n in range(100):
-        model.learn(Prediction.of(np.array([[float(n)]])), np.array([1.0]), np.ones(1))
+        model.update([[float(n)]], [1.0])
     std = model.predict(np.array([[10.0], [80.0]])).std
     assert std[0] == pytest.approx(1.0)
     assert std[1] < 0.2

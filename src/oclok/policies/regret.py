@@ -13,7 +13,9 @@ that were not kept into the interval. It is a belief under the prior, not a proo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,13 +67,17 @@ class Regret:
 
 
 class KeptRounds(Persistent):
-    """A uniform sample of all rounds so far (reservoir sampling), of bounded size."""
+    """A uniform sample of all rounds so far, of bounded size.
+
+    Every round has a random key in [0, 1); those with the smallest keys are kept. The next round
+    whose key is small enough is drawn in advance, so most rounds cost nothing.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self.rounds = 0
-        self._capacity, self._entries = MOST_ROUNDS, 0
+        self._next, self._limit, self._entries = 1, 1.0, 0
         self._rng = np.random.default_rng(seed)
-        self._kept: list[tuple[int, FloatArray, IntArray, Oracle]] = []
+        self._kept: list[tuple[float, int, FloatArray, IntArray, Oracle]] = []  # heap, by -key
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -79,33 +85,31 @@ class KeptRounds(Persistent):
     @property
     def numbers(self) -> list[int]:
         """Numbers of the rounds that are kept, from 1, in no order."""
-        return [entry[0] for entry in self._kept]
+        return [entry[1] for entry in self._kept]
 
     def add(self, contexts: FloatArray, super_arm: IntArray, oracle: Oracle) -> None:
         """Take note of a round: contexts (M, D) on offer, what was played, and the oracle."""
         self.rounds += 1
-        entry = (self.rounds, contexts, super_arm, oracle)
-        if len(self._kept) < self._capacity:
-            self._kept.append(entry)
-            self._entries += contexts.size
-        else:
-            position = int(self._rng.integers(self.rounds))
-            if position < self._capacity:
-                self._entries += contexts.size - self._kept[position][1].size
-                self._kept[position] = entry
-        while len(self._kept) > 1 and self._entries > MOST_ENTRIES:
-            self._capacity = max(1, len(self._kept) // 2)
-            keep = self._rng.permutation(len(self._kept))[: self._capacity]
-            self._kept = [self._kept[n] for n in sorted(keep)]
-            self._entries = sum(contexts.size for _, contexts, _, _ in self._kept)
+        if self.rounds < self._next:
+            return
+        key = self._limit * self._rng.random()
+        heappush(self._kept, (-key, self.rounds, contexts, super_arm, oracle))
+        self._entries += contexts.size
+        while len(self._kept) > MOST_ROUNDS or (self._entries > MOST_ENTRIES and len(self) > 1):
+            key, _, dropped, _, _ = heappop(self._kept)
+            self._limit = -key
+            self._entries -= dropped.size
+        self._next += 1
+        if self._limit < 1.0:  # a geometric number of rounds have larger keys
+            self._next += int(math.log1p(-self._rng.random()) / math.log1p(-self._limit))
 
     def regrets(self, posterior: Posterior, rng: np.random.Generator) -> FloatArray:
         """Return r_t(f_s), shape (S, n), rounds in the order in which they were played."""
-        kept = sorted(self._kept, key=lambda entry: entry[0])
-        samples = posterior.sample_paths(np.vstack([entry[1] for entry in kept]), SAMPLES, rng)
+        kept = sorted(self._kept, key=lambda entry: entry[1])
+        samples = posterior.sample_paths(np.vstack([entry[2] for entry in kept]), SAMPLES, rng)
         result = np.empty((SAMPLES, len(kept)))
         stop = 0
-        for n, (_, contexts, super_arm, oracle) in enumerate(kept):
+        for n, (_, _, contexts, super_arm, oracle) in enumerate(kept):
             start, stop = stop, stop + len(contexts)
             f = samples[:, start:stop]
             result[:, n] = oracle.best_values(f) - oracle.values(f, super_arm)

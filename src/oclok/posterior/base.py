@@ -105,10 +105,9 @@ class Posterior(Persistent, ABC):
             Shape (count, M). Through the features of some hundred of the contexts; what these
             do not represent is drawn independently for each context.
         """
-        from oclok.posterior.paths import model_for, sample_weights  # which need this module
+        from oclok.posterior.paths import model_for  # which needs this module
 
-        X = self.checked(contexts)
-        return sample_weights(model_for(self, X), X, count, rng)
+        return model_for(self, self.checked(contexts)).sample_paths(contexts, count, rng)
 
     def innovations(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
@@ -236,10 +235,10 @@ class Posterior(Persistent, ABC):
         )
 
     def _relearn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        other = self.empty()
-        if len(y):
-            other.update(X, y, weights)
-        self.__dict__.update(other.__dict__)
+        other, known = self.empty(), self.observations
+        other.update(X, y, weights)
+        known.replace(y, weights)  # others may share them
+        self.__dict__.update(other.__dict__, observations=known)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         other = type(self).__new__(type(self))

@@ -7,10 +7,10 @@ is left out and what is rounded are bounded alike, entry by entry:
     ρ      prior variance that a dictionary leaves out; 0 without one
     ω      rounding of k(x, x) - Σφ², and of what leads there
     v      variance given          a    weights of the outcomes' sum, |a| bounded
-    q      η√s                     δ    ω / max(√v, √ω), rounding of √v
+    g      √(1 + s) - 1            δ    ω / max(√v, √ω), rounding of √v
 
-    |std - exact|   ≤  g√v + (1 + g)δ + q  =:  d        g = √(1 + s) - 1
-    |mean - exact|  ≤  |a|σ (q + s(√v + d))
+    |std - exact|   ≤  g√v + (1 + g)δ + √s η  =:  d
+    |mean - exact|  ≤  |a|σ (√s η + s(√v + d))
 
 docs/dictionary.md derives them.
 """
@@ -52,18 +52,21 @@ class Uncertainty:
         """Return bounds of the errors of mean and std at contexts with √v, ρ and √ω, each (M,)."""
         s = self.trace / self.noise_std**2
         g = s / (1.0 + math.sqrt(1.0 + s))  # without cancellation
+        of_std, of_delta, of_eta = g, 1.0 + g, math.sqrt(s)
         scale = self.weight_norm * self.noise_std
+        coefficients = np.array(
+            [
+                (scale * s * (1.0 + g), scale * s * of_delta, scale * (1.0 + s) * of_eta),
+                (of_std, of_delta, of_eta),
+            ]
+        )
+        terms = np.empty((3, len(std)))  # √v, δ and η
+        terms[0] = std
         rounding = root * root
-        q = np.sqrt(s * (rounding + residual))
-        rounding /= np.maximum(std, root + TINY)
-        rounding *= 1.0 + g
-        std_error = g * std
-        std_error += rounding
-        std_error += q
-        mean_error = std + std_error
-        mean_error *= s
-        mean_error += q
-        mean_error *= scale
+        np.divide(rounding, np.maximum(std, root + TINY), out=terms[1])
+        rounding += residual
+        np.sqrt(rounding, out=terms[2])
+        mean_error, std_error = coefficients.dot(terms)
         mean_error += self.mean_slack
         std_error += self.std_slack
         return mean_error, std_error

@@ -93,6 +93,10 @@ class Observations(Persistent):
         self._y.extend(y)
         self._weights.extend(np.ones(len(y)) if weights is None else weights)
 
+    def replace(self, y: FloatArray, weights: FloatArray) -> None:
+        """Replace all outcomes and weights, each (N,); the contexts stay."""
+        self.outcomes[:], self.weights[:] = y, weights
+
     def truncate(self, size: int) -> None:
         """Drop all but the first `size`."""
         for rows in (self._X, self._y, self._weights):

@@ -69,7 +69,7 @@ class Prediction:
 
     def at(self, positions: IntArray) -> Self:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        contexts = self.contexts[positions]
+        contexts = self.contexts.take(positions, axis=0)
         contexts.flags.writeable = False
         return type(self)(
             contexts,
@@ -90,8 +90,9 @@ class Prediction:
     @classmethod
     def joined(cls, contexts: FloatArray, parts: list[Self]) -> Self:
         """Return the prediction of `contexts` (M, D) that was made in `parts`."""
-        columns = zip(*((p.mean, p.std, p.mean_error, p.std_error) for p in parts), strict=True)
-        return cls(contexts, *map(np.concatenate, columns))
+        names = ("mean", "std", "mean_error", "std_error")
+        mean, std, *errors = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
+        return cls(contexts, mean, std, errors[0], errors[1])
 
     def without_bounds(self) -> Self:
         """Return the same prediction with no bound on its distance from exact."""

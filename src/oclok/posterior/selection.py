@@ -13,8 +13,8 @@ import numpy as np
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.nystrom import NystromModel
 from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky, pivots_among
-from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray
+from oclok.validation import Contexts
 
 #: Pivots are taken until this fraction of the tolerance, so that few contexts exceed it later,
 #: and until that fraction when a dictionary grows, so that it loses little of what it has.
@@ -34,8 +34,8 @@ LEFT_OVER, NEGLIGIBLE = 1.05, 0.01
 def first_model(
     prior: Covariance,
     noise_std: float,
-    observed: list[FloatArray | None],
-    remembered: FloatArray | None,
+    observed: list[FloatArray],
+    remembered: FloatArray,
     tolerance: float,
     largest: int,
 ) -> NystromModel | None:
@@ -50,31 +50,31 @@ def first_model(
     pivots, F, left = pivoted_cholesky(prior, candidates, largest, MARGIN * tolerance, give_up=True)
     if left > MARGIN * tolerance or not 0 < len(pivots) < LARGEST_FRACTION * len(candidates):
         return None
-    model = NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T)
-    return covering_model(model, observed, tolerance, largest)
+    model = NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T, tolerance)
+    return covering_model(model, observed, largest)
 
 
 def covering_model(
-    model: NystromModel, parts: list[FloatArray | None], tolerance: float, largest: int
+    model: NystromModel, parts: list[FloatArray], largest: int
 ) -> NystromModel | None:
     """Return a model whose dictionary is that of `model`, grown until it covers `parts`.
 
     None if that takes more than `largest` contexts.
     """
-    model = NystromModel(model.covariance, model.noise_std, model.U, model.R)
+    model = model.blank()
     for rows in parts:
-        for start in range(0, 0 if rows is None else len(rows), REMEMBERED):
-            part = np.asarray(rows)[start : start + REMEMBERED]
-            residual = model.worked(Prediction.of(part)).residual
-            if (residual > tolerance).any():
-                model = _grown(model, part[residual > tolerance], MARGIN_OF_GROWTH * tolerance)
+        for start in range(0, len(rows), REMEMBERED):
+            part = rows[start : start + REMEMBERED]
+            uncovered = model.uncovered(Contexts(part))
+            if len(uncovered):
+                model = _grown(model, uncovered, MARGIN_OF_GROWTH * model.tolerance)
                 if model.rank > largest:
                     return None
     return model
 
 
 def partial_model(
-    prior: Covariance, noise_std: float, parts: list[FloatArray | None], largest: int
+    prior: Covariance, noise_std: float, parts: list[FloatArray], largest: int
 ) -> NystromModel:
     """Return a model whose dictionary, at most `largest`, covers contexts like `parts` in part.
 
@@ -93,9 +93,7 @@ def partial_model(
     return NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T)
 
 
-def finer_model(
-    model: NystromModel, parts: list[FloatArray | None], tolerance: float
-) -> NystromModel:
+def finer_model(model: NystromModel, parts: list[FloatArray], tolerance: float) -> NystromModel:
     """Return a model whose dictionary is that of `model`, grown by half of `parts` as needed."""
     return _grown(model, sample(parts)[::2], MARGIN * tolerance)
 
@@ -106,11 +104,11 @@ def _grown(model: NystromModel, candidates: FloatArray, tolerance: float) -> Nys
     Adding pivots behind those there are would be quicker, but these end with the ones of least
     variance: features of far contexts amplify their rounding errors.
     """
-    prior = model.covariance
+    prior = model.prior
     largest = max(model.largest_prior, prior.largest(candidates))
     rows = np.vstack([model.U, candidates])
     U, R = pivots_among(prior, rows, max(tolerance, LEAST_PIVOT * largest))
-    return NystromModel(prior, model.noise_std, U, R)
+    return NystromModel(prior, model.noise_std, U, R, model.tolerance)
 
 
 def most_pivots(count: int) -> int:
@@ -118,12 +116,7 @@ def most_pivots(count: int) -> int:
     return int(LARGEST_FRACTION * count)
 
 
-def latest(rows: FloatArray | None, new: FloatArray) -> FloatArray:
-    """Return `rows` and `new`, the last REMEMBERED of them."""
-    return (new if rows is None else np.vstack([rows, new]))[-REMEMBERED:].copy()
-
-
-def sample(parts: list[FloatArray | None], most: int = REMEMBERED) -> FloatArray:
+def sample(parts: list[FloatArray], most: int = REMEMBERED) -> FloatArray:
     """Return at `most` so many rows, evenly spaced, of all `parts`."""
-    rows = np.vstack([part for part in parts if part is not None and len(part)])
+    rows = np.vstack([part for part in parts if len(part)])
     return rows[:: -(-len(rows) // most)]

@@ -20,18 +20,20 @@ E = 0, or if all outcomes are neighbours.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dgemv, dsyrk, dtrsm
+from scipy.linalg.blas import dgemm, dsyrk, dtrsm
 from scipy.linalg.lapack import dposv
 
-from oclok.persistence import Persistent
 from oclok.posterior.forest import NONE, TREES, Forest, grown_to
 from oclok.posterior.linalg import add_to_diagonal, factor, gram
-from oclok.posterior.nystrom import Features, NystromModel
-from oclok.posterior.prediction import Prediction
+from oclok.posterior.model import Innovations, Model
+from oclok.posterior.nystrom import NystromModel
+from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.regression import FEW
 from oclok.threads import blas_threads
 from oclok.typing import BoolArray, FloatArray, IntArray
 
@@ -84,7 +86,7 @@ class Local:
         return Local(self.phi, features, self.residual, variance, mean, is_sharp)
 
 
-class VecchiaModel(Persistent):
+class VecchiaModel(Model):
     """What is known of f through a dictionary and the nearest outcomes.
 
     Args:
@@ -93,8 +95,10 @@ class VecchiaModel(Persistent):
     """
 
     def __init__(self, weights: NystromModel) -> None:
-        self.weights = weights
-        self._forest = Forest(weights.covariance.length_scale)
+        super().__init__(weights.prior, weights.noise_std)
+        self.weights = copy.copy(weights)
+        self.weights.regression = copy.copy(weights.regression)
+        self._forest = Forest(self.prior.length_scale)
         self._X = np.empty((0, weights.U.shape[1]))
         self._y, self._noise, self._residual = np.empty(0), np.empty(0), np.empty(0)
         self._phi = np.empty((0, weights.rank))
@@ -116,6 +120,10 @@ class VecchiaModel(Persistent):
             part = slice(start, start + LEARNED_AT_ONCE)
             self._phi[part] = self.weights.features(self._X[part])[0].T
 
+    def blank(self) -> VecchiaModel:
+        """Return a model of the same dictionary that has learned nothing."""
+        return VecchiaModel(self.weights.blank())
+
     @property
     def rank(self) -> int:
         """Size of the dictionary."""
@@ -131,14 +139,16 @@ class VecchiaModel(Persistent):
         """I(r; f) of all outcomes so far, in nats, in this model."""
         return self._gain + self.weights.information_gain
 
-    def predict(self, X: FloatArray) -> Prediction:
-        """Return mean and std of f at X (M, D)."""
+    def predict(self, contexts: Asked) -> Prediction:
+        """Return mean and std of f at `contexts` (M, D)."""
+        X = self.checked(contexts)
         with blas_threads(0.0):
             phi, residual = self.weights.features(X)
             return self._prediction(X, self._condition(X, phi, residual, NEAREST, TREES))
 
-    def screen(self, X: FloatArray) -> Prediction:
-        """Return mean and std of f at X (M, D) given the nearest outcome of each alone."""
+    def screen(self, contexts: Asked) -> Prediction:
+        """Return mean and std of f at `contexts` (M, D) given the nearest outcome of each alone."""
+        X = self.checked(contexts)
         with blas_threads(0.0):
             phi, residual = self.weights.features(X)
             return self._prediction(X, self._condition_on_one(X, phi, residual))
@@ -160,26 +170,29 @@ class VecchiaModel(Persistent):
         work = rough.replaced(positions, local)
         return Prediction(prediction.contexts, mean, std, state=self._version, work=work)
 
-    def worked(self, prediction: Prediction) -> Local:
-        """Return the neighbourhoods behind `prediction`, computed again if it is stale."""
-        every = np.arange(len(prediction.contexts))
-        work = self.sharpen(prediction, every).work
+    def worked(self, contexts: Asked) -> Local:
+        """Return the neighbourhoods behind a prediction, computed again if it is stale."""
+        if not isinstance(contexts, Prediction):
+            contexts = self.predict(contexts)
+        work = self.sharpen(contexts, np.arange(len(contexts.contexts))).work
         assert isinstance(work, Local)
         return work
 
-    def covariance_of(self, prediction: Prediction) -> FloatArray:
-        """Return the joint covariance (M, M) of f."""
-        local = prediction.work
-        if prediction.state is not self._version or not isinstance(local, Local):
-            local = self.worked(prediction)
-        whitened = dgemm(1.0, self.weights.S, local.features, trans_a=1)
-        covariance: FloatArray = gram(whitened)
-        covariance += self._covariance_of_g(prediction.contexts, local)
+    def covariance(self, contexts: Asked) -> FloatArray:
+        """Return the joint covariance (M, M) of f; of a prediction, as sharp as it is."""
+        local = None
+        if isinstance(contexts, Prediction) and contexts.state is self._version:
+            local = contexts.work
+        if not isinstance(local, Local):
+            local = self.worked(contexts)
+        covariance: FloatArray = gram(self.weights.regression.whiten(local.features))
+        covariance += self._covariance_of_g(self.checked(contexts), local)
         return covariance
 
-    def sample_paths(self, X: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-        """Return `count` samples of f at X (M, D), shape (count, M); g is drawn independently."""
-        W = self.weights.m[:, None] + self.weights.S @ rng.standard_normal((self.rank, count))
+    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` samples of f (M, D), shape (count, M); g is drawn independently."""
+        X = self.checked(contexts)
+        W = self.weights.regression.sample(count, rng)
         result = np.empty((count, len(X)))
         for start in range(0, len(X), LEARNED_AT_ONCE):
             part = slice(start, start + LEARNED_AT_ONCE)
@@ -190,21 +203,18 @@ class VecchiaModel(Persistent):
             result[:, part] += local.mean + np.sqrt(local.variance) * noise
         return result
 
-    def learn(
-        self, prediction: Prediction, y: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Learn outcomes y (N,), of noise variance σ² / weights, at the contexts predicted.
-
-        Returns:
-            The innovations, each of shape (N,); None if the outcomes are not few.
-        """
-        return self._learn(prediction.contexts, self.worked(prediction), y, weights)
+    def append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> Innovations | None:
+        """Learn checked outcomes y (N,), of noise variance σ² / weights; all, or raise and none."""
+        X, innovations = self.checked(contexts), None
+        if len(y) <= FEW:
+            innovations = self._learn(X, self.worked(contexts), y, weights)
+        else:
+            self.learn_all(X, y, weights)
+        self.observations.extend(X, y, weights)
+        return innovations
 
     def learn_all(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn any number of outcomes y (N,), of noise variance σ² / weights, seen at X (N, D).
-
-        On an error, what was learned of them stays learned.
-        """
+        """Learn outcomes y (N,), of noise variance σ² / weights, seen at X (N, D)."""
         for start in range(0, len(X), LEARNED_AT_ONCE):
             part = slice(start, start + LEARNED_AT_ONCE)
             phi, residual = self.weights.features(X[part])
@@ -213,21 +223,23 @@ class VecchiaModel(Persistent):
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
-        self.weights.discount(rate)
+        self.weights.regression.discount(rate)
         self._noise = self._noise / rate
+        self.observations.weights[:] *= rate
         self._version = object()
 
     def _learn(
         self, X: FloatArray, local: Local, y: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray] | None:
+    ) -> Innovations | None:
         least = LEAST_NOISE * self.weights.largest_prior
-        noise = np.maximum(self.weights.noise_std**2 / weights, least)
+        noise = np.maximum(self.noise_std**2 / weights, least)
         N = self._covariance_of_g(X, local)
         add_to_diagonal(N, noise)
         C = factor(N, min(noise.tolist()))
         features = np.asfortranarray(dtrsm(1.0, C, local.features.T, lower=1).T)
         z = dtrsm(1.0, C, (y - local.mean)[:, None], lower=1)[:, 0]
-        innovations = self._regress(X, features, z)
+        regression = self.weights.regression
+        innovations = regression.learn(features, regression.whiten(features), z, np.ones(len(z)))
         diagonal = C.diagonal()
         self._gain += float(np.log(diagonal / np.sqrt(noise)).sum())
         self._store(X, local, y, noise)
@@ -237,21 +249,12 @@ class VecchiaModel(Persistent):
         z, due = innovations
         return z, 1.0 - (1.0 - due) * noise / diagonal**2
 
-    def _regress(
-        self, X: FloatArray, features: FloatArray, z: FloatArray
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Teach w observations z (N,) of these features, of noise variance 1."""
-        model, zeros = self.weights, np.zeros(len(z))
-        whitened = dgemm(1.0, model.S, features, trans_a=1)
-        work = Features(features, whitened, zeros, zeros, zeros, is_tight=True)
-        asked = Prediction(X, zeros, zeros, zeros, zeros, model.version, work)
-        return model.learn(asked, z, np.full(len(z), model.noise_std**2))
-
     def _prediction(self, X: FloatArray, local: Local) -> Prediction:
-        whitened = dgemm(1.0, self.weights.S, local.features, trans_a=1)
+        regression = self.weights.regression
+        whitened = regression.whiten(local.features)
         variance = np.einsum("rm,rm->m", whitened, whitened)
         variance += local.variance
-        mean: FloatArray = dgemv(1.0, local.features, self.weights.m, trans=1)
+        mean = regression.mean(local.features)
         mean += local.mean
         return Prediction(X, mean, np.sqrt(variance), state=self._version, work=local)
 
@@ -259,7 +262,7 @@ class VecchiaModel(Persistent):
         """Condition g at each context on its nearest outcome in one tree."""
         if self._size == 0:
             return self._condition(X, phi, residual, 1, 1)
-        prior = self.weights.covariance
+        prior = self.prior
         candidates = self._forest.candidates(X, 1)
         away = self._X[candidates]
         away -= X[:, None]
@@ -285,7 +288,7 @@ class VecchiaModel(Persistent):
         self, X: FloatArray, phi: FloatArray, residual: FloatArray, most: int, trees: int
     ) -> Local:
         """Condition g at each context on its nearest outcomes, at `most` so many of them."""
-        prior = self.weights.covariance
+        prior = self.prior
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
         for i, n in enumerate(np.sort(self._forest.candidates(X, trees), axis=1)):
             n = n[np.flatnonzero(np.diff(n, prepend=NONE))]
@@ -309,7 +312,7 @@ class VecchiaModel(Persistent):
 
     def _covariance_of_g(self, X: FloatArray, local: Local) -> FloatArray:
         """Return (ssᵀ) ∘ E, whose diagonal is λ."""
-        E = self.weights.covariance.of(X)
+        E = self.prior.of(X)
         E -= gram(local.phi)
         s = np.sqrt(local.variance / np.maximum(local.residual, np.finfo(float).tiny))
         E *= s

@@ -1,0 +1,72 @@
+"""Posteriors of a given dictionary, which share the observations of the one they work for."""
+# Tested in tests/posterior/test_nystrom.py and test_vecchia.py: the models are.
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Self
+
+from oclok.posterior.base import Posterior
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.observations import Observations
+from oclok.posterior.prediction import Asked
+from oclok.typing import ArrayLike, FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
+
+#: How surprising outcomes were and what of it is due to f, each (N,); see `Posterior.innovations`.
+Innovations = tuple[FloatArray, FloatArray]
+
+
+class Model(Posterior):
+    """A posterior of a given dictionary.
+
+    Attributes:
+        observations: what it has learned, or will have when it has caught up. `append` adds to
+            them, `learn_all` does not.
+    """
+
+    def __init__(self, prior: Covariance, noise_std: float) -> None:
+        self.prior = prior
+        self.noise_std = noise_std
+        self.observations = Observations()
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the prior."""
+        return self.prior.kernel
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return int(self.inducing.shape[1])
+
+    @abstractmethod
+    def blank(self) -> Self:
+        """Return a model of the same dictionary that has learned nothing."""
+
+    @abstractmethod
+    def learn_all(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn outcomes y (N,), of noise variance σ² / weights, seen at X (N, D): all, or none."""
+
+    @abstractmethod
+    def append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> Innovations | None:
+        """Learn checked outcomes y (N,), of noise variance σ² / weights; all, or raise and none.
+
+        Returns:
+            The innovations; None if the outcomes are not few.
+        """
+
+    def update(
+        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
+        X = self.checked(contexts)
+        self.append(contexts, *self.checked_outcomes(outcomes, weights, len(X)))
+
+    def _relearn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        other = self.blank()
+        other.learn_all(X, y, weights)
+        self.observations.replace(y, weights)
+        self.__dict__.update(other.__dict__, observations=self.observations)
