@@ -68,6 +68,13 @@ def taught(posterior: Posterior, outcomes: int, batch: int = 20) -> Posterior:
     return posterior
 
 
+def asked_twice(posterior: Posterior) -> Posterior:
+    """Return `posterior` after it was asked for its closest bounds, which some prepare for."""
+    prediction = posterior.predict(np.zeros((1, 2)))
+    posterior.refine(posterior.refine(prediction))
+    return posterior
+
+
 def played(policy: Policy, rounds: int = 5, **select: Any) -> Policy:
     """Return `policy` after some rounds, the last of them waiting for an outcome."""
     rng = np.random.default_rng(2)
@@ -121,7 +128,7 @@ MADE: dict[str, Callable[[], Persistent]] = {
     "dictionary-beyond": lambda: taught(
         DictionaryPosterior(Matern(0.5, nu=1.5), 0.1, max_rank=16), 60
     ),
-    "dictionary": lambda: taught(DictionaryPosterior(RBF(1.0), 0.1), 220),
+    "dictionary": lambda: asked_twice(taught(DictionaryPosterior(RBF(1.0), 0.1), 220)),
     "forgetting-window": lambda: taught(
         ForgettingPosterior(DictionaryPosterior(RBF(1.0), 0.1), window=20), 40
     ),

@@ -32,12 +32,14 @@ class ParametricOracle(Oracle):
 
     _include: IntArray = _NOTHING
     _exclude: IntArray = _NOTHING
+    _is_resolved: bool = False
 
     def _prepare(self) -> None:
         """Derive what the solver needs; called once all arguments are known."""
 
     def _prepare_if_resolved(self) -> None:
-        if not self.columns:
+        self._is_resolved = not self.columns
+        if self._is_resolved:
             self._prepare()
 
     @property
@@ -127,7 +129,7 @@ class ParametricOracle(Oracle):
         return chosen
 
     def _check_resolved(self) -> None:
-        if self.per_arm and self.columns:
+        if not self._is_resolved:
             raise UnresolvedError(
                 f"{self!r} needs {', '.join(map(repr, self.columns))} of the base arms: "
                 "resolve(column) returns an oracle that has them"

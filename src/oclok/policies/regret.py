@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 #: Rounds that are kept at most, and entries of their contexts in all: 2 MB.
 MOST_ROUNDS, MOST_ENTRIES = 128, 262_144
 #: Samples of f.
-SAMPLES = 128
-#: The regret is computed anew when there are this many times the rounds, which keeps the cost per
-#: call, with a call per round, to about a millisecond; in between it is extrapolated.
-GROWTH = 1.5
+SAMPLES = 96
 
 
 @dataclass(frozen=True)
@@ -140,8 +137,11 @@ class Estimate:
         return cls(T, n, total, r[:, -max(1, n // 4) :].mean(axis=1))
 
     def is_stale(self, rounds: int) -> bool:
-        """Return whether too many rounds were played since to go by what the latest cost."""
-        return rounds >= GROWTH * self.rounds
+        """Return whether as many rounds were played since as it looked at.
+
+        With a call per round, that makes for the cost of one round looked at per call.
+        """
+        return rounds - self.rounds >= max(self.sampled, 1)
 
     def at(self, rounds: int, level: float, calibration: Calibration) -> Regret:
         """Return the regret of `rounds` rounds, those since then at the price of the latest."""

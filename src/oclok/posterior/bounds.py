@@ -6,7 +6,7 @@ is left out and what is rounded are bounded alike, entry by entry:
     |E_mn| ≤ η_m η_n      |e_n| ≤ η η_n      η² = ρ + ω      τ = Σ w_n η_n²      s = τ/σ²
     ρ      prior variance that a dictionary leaves out; 0 without one
     ω      rounding of k(x, x) - Σφ², and of what leads there
-    v      variance given          a    weights of the outcomes' sum, |a| bounded
+    v      variance given          a    A⁻¹y: aᵀAa = Σ|z|² and A ⪰ σ²I, so |a|σ ≤ √Σ|z|²
     g      √(1 + s) - 1            δ    ω / max(√v, √ω), rounding of √v
 
     |std - exact|   ≤  g√v + (1 + g)δ + √s η  =:  d
@@ -18,7 +18,6 @@ docs/dictionary.md derives them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,47 +28,41 @@ from oclok.typing import FloatArray
 KERNEL_ROUNDING = 1e-13
 #: Machine epsilon.
 EPSILON = float(np.finfo(np.float64).eps)
-#: So that 0 / 0 is 0.
+#: Rounding is never 0, not even where the prior variance is.
 TINY = float(np.finfo(np.float64).tiny)
 #: Rounding of m and S over all updates, relative to the prior standard deviation, and to |m|
 #: where that is above 1: up to 6e-11 was seen after 20,000 updates.
 STATE_ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class Uncertainty:
-    """What bounds an error at every context alike: τ, σ, a bound of |a|, rounding of the state."""
+def error_bounds(
+    std: FloatArray,
+    residual: FloatArray | float,
+    root: FloatArray | float,
+    s: float,
+    scale: float,
+    mean_slack: float = 0.0,
+    std_slack: float = 0.0,
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the errors of mean and std at contexts with √v, ρ and √ω > 0, each (M,).
 
-    trace: float
-    noise_std: float
-    weight_norm: float
-    mean_slack: float = 0.0
-    std_slack: float = 0.0
-
-    def bounds(
-        self, std: FloatArray, residual: FloatArray | float, root: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds of the errors of mean and std at contexts with √v, ρ and √ω, each (M,)."""
-        s = self.trace / self.noise_std**2
-        g = s / (1.0 + math.sqrt(1.0 + s))  # without cancellation
-        of_std, of_delta, of_eta = g, 1.0 + g, math.sqrt(s)
-        scale = self.weight_norm * self.noise_std
-        coefficients = np.array(
-            [
-                (scale * s * (1.0 + g), scale * s * of_delta, scale * (1.0 + s) * of_eta),
-                (of_std, of_delta, of_eta),
-            ]
-        )
-        terms = np.empty((3, len(std)))  # √v, δ and η
-        terms[0] = std
-        rounding = root * root
-        np.divide(rounding, np.maximum(std, root + TINY), out=terms[1])
-        rounding += residual
-        np.sqrt(rounding, out=terms[2])
-        mean_error, std_error = coefficients.dot(terms)
-        mean_error += self.mean_slack
-        std_error += self.std_slack
-        return mean_error, std_error
+    `s` is τ/σ², `scale` a bound of |a|σ; the slacks are for rounding of the model's state.
+    """
+    g = s / (1.0 + math.sqrt(1.0 + s))  # without cancellation
+    of_v, of_eta = scale * s * (1.0 + g), math.sqrt(s)
+    coefficients = np.array(
+        [
+            (of_v, of_v, scale * (1.0 + s) * of_eta, mean_slack),
+            (g, 1.0 + g, of_eta, std_slack),
+        ]
+    )
+    terms = np.ones((4, len(std)))  # √v, δ, η and 1
+    rounding = root * root
+    terms[0] = std
+    np.divide(rounding, np.maximum(std, root), out=terms[1])
+    np.sqrt(rounding + residual, out=terms[2])
+    mean_error, std_error = coefficients.dot(terms)
+    return mean_error, std_error
 
 
 def kernel_rounding(size: int, reach: float) -> float:
@@ -79,8 +72,3 @@ def kernel_rounding(size: int, reach: float) -> float:
     n·eps·√(k k'). `reach` is the largest |x| / l: x / l is rounded relative to it.
     """
     return KERNEL_ROUNDING + EPSILON * (2.0 * size + 8.0 * reach)
-
-
-def norm_bound(surprise: float, noise_std: float) -> float:
-    """Return a bound of |a|, a = A⁻¹y: aᵀAa = Σ|z|² and A ⪰ σ²I, so |a|² ≤ Σ|z|²/σ²."""
-    return math.sqrt(surprise) / noise_std

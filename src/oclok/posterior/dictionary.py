@@ -219,7 +219,7 @@ class DictionaryPosterior(Posterior):
         """Take contexts (M, D) as candidates for the dictionary."""
         X = self.checked(contexts)
         if isinstance(self._model, ExactPosterior):
-            _remember(self._remembered, sample([X]))
+            _remember(self._remembered, X if len(X) <= REMEMBERED else sample([X]))
         else:
             self._note(contexts if len(X) <= REMEMBERED else Contexts(sample([X])))
 

@@ -14,6 +14,7 @@ complement S = K(x, x) - VᵀV + σ²I, and C⁻¹(r - Vᵀz) to z.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from scipy.linalg.blas import dgemv, dtrsm
 
 from oclok.errors import NumericalError
 from oclok.posterior.base import Posterior, due_to_f
-from oclok.posterior.bounds import EPSILON, Uncertainty, kernel_rounding, norm_bound
+from oclok.posterior.bounds import EPSILON, TINY, error_bounds, kernel_rounding
 from oclok.posterior.cholesky import GrowingCholesky
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.posterior.observations import Observations, Rows
@@ -102,21 +103,21 @@ class ExactPosterior(Posterior):
     def predict(self, contexts: Asked) -> Prediction:
         """Return mean and std of f at `contexts` (M, D)."""
         X = self.checked(contexts)
-        prior = self.prior.diagonal(X)
         if len(self) == 0:
-            zeros = np.zeros(len(X))
+            zeros, std = np.zeros(len(X)), std_of(self.prior.diagonal(X))
             nothing = Whitened(np.empty((0, len(X))))
-            return Prediction(X, zeros, std_of(prior), zeros, zeros, self._version, nothing)
+            return Prediction(X, zeros, std, zeros, zeros, self._version, nothing)
         step = max(PREDICTED_AT_ONCE // len(self), 64)
         if len(X) > step:
             parts = [self.predict(X[i : i + step]) for i in range(0, len(X), step)]
             return Prediction.joined(X, parts)
-        work = self._whiten(X)
+        work, prior = self._whiten(X), self.prior.variance(X)
         std = prior - np.einsum("nm,nm->m", work.V, work.V)
         np.sqrt(np.maximum(std, 0.0, out=std), out=std)
-        root = np.sqrt(kernel_rounding(len(self), self._reach) * prior)
-        known = Uncertainty(self._trace, self.noise_std, norm_bound(self._surprise, self.noise_std))
-        errors = known.bounds(std, 0.0, root)
+        root = np.sqrt(kernel_rounding(len(self), self._reach) * prior) + TINY
+        errors = error_bounds(
+            std, 0.0, root, self._trace / self.noise_std**2, math.sqrt(self._surprise)
+        )
         return Prediction(X, self._mean(work.V), std, *errors, self._version, work)
 
     def covariance(self, contexts: Asked) -> FloatArray:
@@ -159,13 +160,19 @@ class ExactPosterior(Posterior):
         X, work = self._worked(contexts)
         S = self._joint(X, work).copy()
         residual = y - self._mean(work.V) if len(self) else y
-        noise = self.noise_std**2 / weights
+        noise_std = self.noise_std / np.sqrt(weights)
+        noise = noise_std * noise_std
         prior = self.prior.largest(X)
         largest = max(self._largest, prior)
         rounding = EPSILON * (len(self) + len(X)) * largest
-        # Noise below the rounding of K cannot be told from none, as for a `DotProduct` of contexts
-        # of size 1e6, where k(x, x) is 1e12.
-        add_to_diagonal(S, np.maximum(noise, rounding))
+        excess = 0.0
+        if rounding > min(noise.tolist()):
+            # Noise below the rounding of K cannot be told from none, as for a `DotProduct` of
+            # contexts of size 1e6, where k(x, x) is 1e12.
+            excess = float(weights @ np.maximum(rounding - noise, 0.0))
+            add_to_diagonal(S, np.maximum(noise, rounding))
+        else:
+            add_to_diagonal(S, noise)
         C = factor(S, self.noise_std**2)
         whitened = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
         if np.count_nonzero(np.isfinite(whitened)) < len(whitened):
@@ -175,14 +182,13 @@ class ExactPosterior(Posterior):
         self._z.extend(whitened)
         self.observations.extend(X, y, weights)
         self._reach = max(self._reach, self.prior.reach(X))
-        total = float(weights.sum())
         off = kernel_rounding(len(self), self._reach) * (prior + self.noise_std**2)
-        self._trace += total * off + float(weights @ np.maximum(rounding - noise, 0.0))
+        self._trace += sum(weights.tolist()) * off + excess
         self._surprise += float(whitened @ whitened)
-        self._gain += float(np.log(diagonal / np.sqrt(noise)).sum())
+        self._gain += float(np.log(diagonal / noise_std).sum())
         self._largest = largest
         self._version = object()
-        return whitened, due_to_f(np.sqrt(noise) / diagonal)
+        return whitened, due_to_f(noise_std / diagonal)
 
     def _joint(self, X: FloatArray, work: Whitened) -> FloatArray:
         """Return the joint covariance, computed once for all who are handed this work."""

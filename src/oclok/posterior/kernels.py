@@ -83,6 +83,11 @@ class Covariance(Persistent):
             raise InputError(f"kernel must give a matrix, one row per context; got {result.shape}")
         return result
 
+    def variance(self, X: FloatArray) -> FloatArray | float:
+        """Return the prior variances k(x, x), shape (M,), or the one that all contexts have."""
+        value: FloatArray | float = self._diagonal(X)
+        return value
+
     def diagonal(self, X: FloatArray) -> FloatArray:
         """Return the prior variances k(x, x), shape (M,)."""
         value = self._diagonal(X)
@@ -92,8 +97,7 @@ class Covariance(Persistent):
 
     def largest(self, X: FloatArray) -> float:
         """Return the largest prior variance at X."""
-        value = self._diagonal(X)
-        return float(value.max() if isinstance(value, np.ndarray) else value)
+        return largest_of(self._diagonal(X))
 
     def reach(self, X: FloatArray) -> float:
         """Return the largest |x| / l, over all lengthscales l: rounding of x / l grows with it."""
@@ -111,6 +115,11 @@ class Covariance(Persistent):
         scales = np.broadcast_arrays(*self._length_scales) or [np.ones(())]
         self.length_scale: FloatArray = np.min(scales, axis=0)
         self.is_stationary = bool(self.kernel.is_stationary())
+
+
+def largest_of(variance: FloatArray | float) -> float:
+    """Return the largest of what `Covariance.variance` returns."""
+    return float(variance.max() if isinstance(variance, np.ndarray) else variance)
 
 
 def _length_scales(kernel: Any) -> list[FloatArray]:

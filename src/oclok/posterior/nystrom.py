@@ -28,8 +28,8 @@ from scipy.linalg.lapack import dtrtri
 
 from oclok.errors import NumericalError
 from oclok.posterior.base import distinct
-from oclok.posterior.bounds import STATE_ROUNDING, Uncertainty, kernel_rounding, norm_bound
-from oclok.posterior.kernels import Covariance
+from oclok.posterior.bounds import STATE_ROUNDING, TINY, error_bounds, kernel_rounding
+from oclok.posterior.kernels import Covariance, largest_of
 from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.model import Innovations, Model
 from oclok.posterior.pivoted import LEAST_PIVOT
@@ -42,19 +42,21 @@ from oclok.typing import ArrayLike, FloatArray, IntArray
 PREDICTED_AT_ONCE = 4_000_000
 #: Outcomes that are learned at once.
 LEARNED_AT_ONCE = 2_048
+#: Outcomes whose rounding is bounded closely at once; until then it is by a cheaper bound.
+SETTLED_AT_ONCE = 64
 
 _NO_CONTEXTS: FloatArray = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
 class Features:
-    """φ and Sᵀφ, each (r, M); √k(x, x), ρ and the root of its rounding, √ω, each (M,)."""
+    """φ and Sᵀφ, each (r, M); ρ and the root of its rounding, √ω, each (M,); the largest κ."""
 
     phi: FloatArray
     whitened: FloatArray
-    prior_std: FloatArray
     residual: FloatArray
     root: FloatArray
+    kappa: float
     is_tight: bool = False
 
     @cached_property
@@ -67,9 +69,9 @@ class Features:
         return Features(
             self.phi.T.take(positions, axis=0).T,  # contiguous columns
             self.whitened.T.take(positions, axis=0).T,
-            self.prior_std[positions],
             self.residual[positions],
             self.root[positions],
+            self.kappa,
             self.is_tight,
         )
 
@@ -85,7 +87,6 @@ class NystromModel(Model):
 
     Attributes:
         regression: what is known of the features' weights.
-        trace: Σ w (ρ + ω) of all outcomes learned, w their weights.
         largest_prior: largest prior variance in the dictionary.
     """
 
@@ -102,7 +103,8 @@ class NystromModel(Model):
         self.U = U
         self.R = np.asfortranarray(R)
         self.regression = Regression(len(U))
-        self.trace = 0.0
+        self._trace = self._rough_trace = 0.0
+        self._unsettled: tuple[tuple[FloatArray, FloatArray, FloatArray, float], ...] = ()
         self._prepare()
 
     def _prepare(self) -> None:
@@ -111,13 +113,12 @@ class NystromModel(Model):
         self._k_U = self.prior.to(self.U)
         row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
         self._ones, self._squares = np.ones(self.rank), self.rank * row_sums**2
-        rounding = kernel_rounding(self.rank, self.prior.reach(self.U))
-        self._rounding = math.sqrt(rounding), math.sqrt(rounding * self.largest_prior)
+        self._rounding = math.sqrt(kernel_rounding(self.rank, self.prior.reach(self.U)))
+        self._kappa_U = math.sqrt(self.largest_prior)
         self._version = object()
 
     def _state(self) -> dict[str, Any]:
-        names = ("prior", "noise_std", "observations", "tolerance", "U", "R", "regression", "trace")
-        return {name: self.__dict__[name] for name in names}
+        return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -126,6 +127,11 @@ class NystromModel(Model):
     def blank(self) -> NystromModel:
         """Return a model of the same dictionary that has learned nothing."""
         return NystromModel(self.prior, self.noise_std, self.U, self.R, self.tolerance)
+
+    @property
+    def trace(self) -> float:
+        """A bound of Σ w (ρ + ω) over all outcomes learned, w their weights."""
+        return self._trace + self._rough_trace
 
     @property
     def rank(self) -> int:
@@ -155,7 +161,7 @@ class NystromModel(Model):
         std = np.einsum("rm,rm->m", work.whitened, work.whitened)
         std += work.residual
         np.sqrt(std, out=std)
-        return Prediction(X, mean, std, *self._bounds(std, work), self._version, work)
+        return Prediction(X, mean, std, *self._bounds(std, work, self.trace), self._version, work)
 
     def refine(self, prediction: Prediction) -> Prediction:
         """Return the prediction with ω by the interpolation weights of its contexts."""
@@ -163,12 +169,13 @@ class NystromModel(Model):
         if work.is_tight:
             return prediction
         X, (mean, std) = prediction.contexts, prediction
-        tight = replace(work, root=self._tight(work), is_tight=True)
-        return Prediction(X, mean, std, *self._bounds(std, tight), self._version, tight)
+        tight = replace(work, root=self._tight(work.phi, work.kappa), is_tight=True)
+        errors = self._bounds(std, tight, self._tight_trace())
+        return Prediction(X, mean, std, *errors, self._version, tight)
 
     def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return φ (r, M) and ρ (M,) of X (M, D)."""
-        phi, _, residual, _ = self._features(X)
+        phi, residual, _, _ = self._features(X)
         return phi, residual
 
     def worked(self, contexts: Asked) -> Features:
@@ -223,17 +230,18 @@ class NystromModel(Model):
     def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
         """Return `count` samples of f at `contexts` (M, D), shape (count, M).
 
-        By samples of the weights; what the dictionary leaves out is drawn independently for each
-        context, as a joint covariance of thousands of contexts would cost their cube.
+        By samples of the weights; what the dictionary leaves out above the tolerance is drawn
+        independently for each context, as a joint covariance of thousands would cost their cube.
         """
         X = self.checked(contexts)
         W = self.regression.sample(count, rng)
+        least = max(self.tolerance, LEAST_PIVOT * self.largest_prior)
         result = np.empty((count, len(X)))
         for start in range(0, len(X), LEARNED_AT_ONCE):
             part = slice(start, start + LEARNED_AT_ONCE)
             phi, residual = self.features(X[part])
             result[:, part] = dgemm(1.0, W, phi, trans_a=1)
-            if residual.max(initial=0.0) > LEAST_PIVOT * self.largest_prior:
+            if residual.max(initial=0.0) > least:
                 result[:, part] += np.sqrt(residual) * rng.standard_normal((count, len(residual)))
         return result
 
@@ -249,13 +257,13 @@ class NystromModel(Model):
 
     def learn_all(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn outcomes y (N,), of noise variance σ² / weights, seen at X (N, D): all, or none."""
-        before = self.trace, copy.copy(self.regression)
+        before, regression = dict(self.__dict__), copy.copy(self.regression)
         try:
             for start in range(0, len(X), LEARNED_AT_ONCE):
                 part = slice(start, start + LEARNED_AT_ONCE)
                 self._learn(self._worked(X[part]), y[part], weights[part])
         except BaseException:
-            self.trace, self.regression = before
+            self.__dict__.update(before, regression=regression)
             raise
 
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
@@ -272,55 +280,80 @@ class NystromModel(Model):
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
         self.regression.discount(rate)
-        self.trace *= rate
+        self._settle()
+        self._trace *= rate
         self.observations.weights[:] *= rate
         self._version = object()
 
     def _learn(self, f: Features, y: FloatArray, weights: FloatArray) -> Innovations | None:
-        root = f.root if f.is_tight else self._tight(f)
-        trace = float(weights @ (f.residual + root * root))
+        trace = float(weights @ (f.residual + f.root * f.root))
         if not math.isfinite(trace):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
         noise = self.noise_std / np.sqrt(weights)
         with blas_threads(2.0 * self.rank**2 * len(y)):
             innovations = self.regression.learn(f.phi, f.whitened, y, noise)
-        self.trace += trace
+        self._rough_trace += trace
+        self._unsettled = (*self._unsettled, (f.phi, f.residual, weights, f.kappa))
+        if sum(len(weights) for _, _, weights, _ in self._unsettled) >= SETTLED_AT_ONCE:
+            self._settle()
         self._version = object()
         return innovations
 
-    def _worked(self, X: FloatArray) -> Features:
-        phi, prior_std, residual, root = self._features(X)
-        return Features(phi, self.regression.whiten(phi), prior_std, residual, root)
+    def _settle(self) -> None:
+        """Bound the rounding of the outcomes learned of late closely."""
+        self._trace, self._rough_trace, self._unsettled = self._tight_trace(), 0.0, ()
 
-    def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return φ (r, M); √k(x, x), ρ and √ω by the cheap bound of |w|₁, each (M,)."""
+    def _tight_trace(self) -> float:
+        """Return Σ w (ρ + ω) over all outcomes learned, ω by |w|₁ itself."""
+        if not self._unsettled:
+            return self._trace
+        parts = list(zip(*self._unsettled, strict=True))
+        phi = np.concatenate([part.T for part in parts[0]]).T  # contiguous columns
+        residual, weights = np.concatenate(parts[1]), np.concatenate(parts[2])
+        root = self._tight(phi, max(parts[3]))
+        return self._trace + float(weights @ (residual + root * root))
+
+    def _worked(self, X: FloatArray) -> Features:
+        phi, residual, root, kappa = self._features(X)
+        return Features(phi, self.regression.whiten(phi), residual, root, kappa)
+
+    def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """Return φ (r, M); ρ and √ω by the cheap bound of |w|₁, each (M,); the largest κ."""
         phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
-        prior = self.prior.diagonal(X)
+        prior = self.prior.variance(X)
         squares = phi * phi
         residual = prior - dgemv(1.0, squares, self._ones, trans=1)
         np.maximum(residual, 0.0, out=residual)
-        prior_std = np.sqrt(prior)
         weight = np.sqrt(dgemv(1.0, squares, self._squares, trans=1))
-        return phi, prior_std, residual, self._root(prior_std, weight)
+        kappa = math.sqrt(largest_of(prior))
+        return phi, residual, self._root(weight, kappa), kappa
 
-    def _root(self, prior_std: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return √ω for contexts with √k(x, x) and a bound of |w|₁, each (M,)."""
-        own, dictionary = self._rounding
-        return own * prior_std + dictionary * weight
+    def _root(self, weight: FloatArray, kappa: float) -> FloatArray:
+        """Return √ω for contexts with a bound of |w|₁, (M,), and with κ up to `kappa`."""
+        weight *= self._rounding * self._kappa_U
+        weight += self._rounding * kappa + TINY
+        return weight
 
-    def _tight(self, f: Features) -> FloatArray:
+    def _tight(self, phi: FloatArray, kappa: float) -> FloatArray:
         """Return √ω by |w|₁ itself."""
-        w = dtrsm(1.0, self.R, f.phi, lower=1, trans_a=1)
-        return self._root(f.prior_std, np.add.reduce(np.abs(w, out=w), axis=0))
+        w = dtrsm(1.0, self.R, phi, lower=1, trans_a=1)
+        return self._root(np.add.reduce(np.abs(w, out=w), axis=0), kappa)
 
-    def _bounds(self, std: FloatArray, work: Features) -> tuple[FloatArray, FloatArray]:
-        slack = STATE_ROUNDING * math.sqrt(self.largest_prior)
+    def _bounds(
+        self, std: FloatArray, work: Features, trace: float
+    ) -> tuple[FloatArray, FloatArray]:
+        slack = STATE_ROUNDING * self._kappa_U
         m = self.regression.m
-        known = Uncertainty(
-            self.trace,
-            self.noise_std,
-            norm_bound(self.regression.surprise, self.noise_std),
-            mean_slack=slack * max(1.0, math.sqrt(m @ m)),
-            std_slack=slack,
+        return error_bounds(
+            std,
+            work.residual,
+            work.root,
+            trace / self.noise_std**2,
+            math.sqrt(self.regression.surprise),
+            slack * max(1.0, math.sqrt(m @ m)),
+            slack,
         )
-        return known.bounds(std, work.residual, work.root)
+
+
+#: Attributes that `_prepare` computes.
+_DERIVED = ("largest_prior", "_k_U", "_ones", "_squares", "_rounding", "_kappa_U", "_version")

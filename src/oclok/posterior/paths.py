@@ -26,7 +26,8 @@ def model_for(posterior: Posterior, X: FloatArray) -> NystromModel:
     tolerance = max(tolerance, LEAST_PIVOT * prior)
     rank = MOST_PIVOTS + min(len(known), MOST_PIVOTS)
     pivots, F, _ = pivoted_cholesky(posterior.prior, candidates, rank, tolerance)
-    model = NystromModel(posterior.prior, posterior.noise_std, candidates[pivots], F[:, pivots].T)
+    U, R = candidates[pivots], F[:, pivots].T
+    model = NystromModel(posterior.prior, posterior.noise_std, U, R, tolerance)
     if len(known):
         model.learn_all(known.contexts, known.outcomes, known.weights)
     return model
