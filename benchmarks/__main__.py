@@ -18,6 +18,7 @@ NAMES = (
     "oracles",
     "baselines",
     "certificate",
+    "left",
     "rough",
     "offline",
     "agent",

@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks import workload
 from benchmarks.report import Result, Row, Target, say
 from oclok import Decision, OClokUCB
+from oclok.oracles import Oracle
 from oclok.policies.base import Belief
 from oclok.policies.gp import GPPolicy
 
@@ -16,8 +17,8 @@ from oclok.policies.gp import GPPolicy
 class Uncertified(OClokUCB):
     """O'CLOK-UCB that keeps no certificate."""
 
-    def _decided(self, decision: Decision, contexts: np.ndarray, belief: Belief) -> None:
-        GPPolicy._decided(self, decision, contexts, belief)
+    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
+        GPPolicy._record(self, decision, belief, oracle)
 
 
 def run(quick: bool) -> Result:

@@ -99,9 +99,9 @@ class GPPolicy(Policy):
         """Return how much was left on the table so far, as the posterior sees it.
 
         A belief under the prior, not a proof: for that see `certificate`. It looks at up to 128
-        rounds, and is computed anew when as many were played since; in between it is extrapolated.
-        Called every round, that costs some half a millisecond per call, with oracles that solve for
-        all samples at once (`TopK`), and otherwise 128 solves.
+        rounds, and is computed anew when twice as many were played since; in between it is
+        extrapolated. Called every round, that costs about half a millisecond per call with oracles
+        that solve for all samples at once (`TopK`), and otherwise 48 solves.
 
         Args:
             level: probability, under the posterior, of the interval.

@@ -137,11 +137,11 @@ class Estimate:
         return cls(T, n, total, r[:, -max(1, n // 4) :].mean(axis=1))
 
     def is_stale(self, rounds: int) -> bool:
-        """Return whether as many rounds were played since as it looked at.
+        """Return whether twice as many rounds were played since as it looked at.
 
-        With a call per round, that makes for the cost of one round looked at per call.
+        With a call per round, a call costs half of looking at a round.
         """
-        return rounds - self.rounds >= max(self.sampled, 1)
+        return rounds - self.rounds >= 2 * max(self.sampled, 1)
 
     def at(self, rounds: int, level: float, calibration: Calibration) -> Regret:
         """Return the regret of `rounds` rounds, those since then at the price of the latest."""
