@@ -31,8 +31,8 @@ def run(quick: bool) -> Result:
             Target("ms per call, a call per round", 1.0, per_call, True),
         ]
     notes = (
-        f"First row: {runs} samples of RBF(0.5) at 400 contexts, {rounds} rounds of {ARMS} arms. The "
-        "others: Simulation II with l = 1, with the interval asked for in every round; CPU time."
+        f"First row: {runs} samples of RBF(0.5) at 400 contexts, {rounds} rounds of {ARMS} arms. "
+        "The others: Simulation II with l = 1, with the interval asked for in every round; CPU time."
     )
     return Result("Left on the table: the regret as the posterior sees it", rows, targets, notes)
 
