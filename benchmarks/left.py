@@ -32,7 +32,7 @@ def run(quick: bool) -> Result:
         ]
     notes = (
         f"First row: {runs} samples of RBF(0.5) at 400 contexts, {rounds} rounds of {ARMS} arms. "
-        "The others: Simulation II with l = 1, with the interval asked for in every round; CPU time."
+        "The others: Simulation II with l = 1, the interval asked for in every round; CPU time."
     )
     return Result("Left on the table: the regret as the posterior sees it", rows, targets, notes)
 

@@ -75,3 +75,11 @@ def test_parameters_are_shown_as_plain_values_or_text():
         *(1, 0.5, None, True, "a", 2.0, "Random")
     ]
     assert show(RBF(0.5)) == "RBF(length_scale=0.5)"
+
+
+def test_a_parameter_that_is_passed_on_to_a_base_class_can_be_swept() -> None:
+    specs = sweep(OClokUCB, condition_on_chosen=[False, True])
+    assert [spec.label for spec in specs] == [
+        "OClokUCB condition_on_chosen=False",
+        "OClokUCB condition_on_chosen=True",
+    ]

@@ -158,8 +158,14 @@ def check_distinct(name: str, what: str, labels: Sequence[str]) -> None:
 
 
 def _takes(cls: type, name: str) -> bool:
-    """Return whether the `__init__` of `cls` has a parameter of this name."""
-    return name in inspect.signature(cls).parameters
+    """Return whether `cls` has a parameter of this name, or passes it on to a base class."""
+    for base in cls.__mro__:
+        parameters = inspect.signature(base).parameters
+        if name in parameters:
+            return True
+        if all(each.kind is not each.VAR_KEYWORD for each in parameters.values()):
+            return False
+    return False
 
 
 def _can_be_called_with(make: Any, *arguments: object) -> bool:

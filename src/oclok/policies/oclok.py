@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief
 from oclok.policies.certificate import Assumption, Certificate, Ledger, Verdict
-from oclok.policies.gp import Discount, Window
-from oclok.policies.ucb import UCBPolicy
-from oclok.posterior.base import Posterior
+from oclok.policies.ucb import UCBPolicy, UCBSettings
 from oclok.typing import FloatArray
 from oclok.validation import as_count, as_probability
 
@@ -58,21 +56,9 @@ class OClokUCB(UCBPolicy):
         oracle: Oracle | None = None,
         delta: float = 0.05,
         max_arms: int | None = None,
-        *,
-        posterior: Posterior | None = None,
-        condition_on_chosen: bool | Literal["guaranteed"] = False,
-        refit_every: int | None = None,
-        forget: Window | Discount | None = None,
+        **settings: Unpack[UCBSettings],
     ) -> None:
-        super().__init__(
-            kernel,
-            noise_std,
-            oracle,
-            posterior=posterior,
-            condition_on_chosen=condition_on_chosen,
-            refit_every=refit_every,
-            forget=forget,
-        )
+        super().__init__(kernel, noise_std, oracle, **settings)
         self.delta = as_probability(delta, "delta")
         self.max_arms = None if max_arms is None else as_count(max_arms, "max_arms")
         self._ledger = Ledger(self.posterior.noise_std)

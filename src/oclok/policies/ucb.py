@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -38,6 +38,15 @@ RUNNERS_UP, LOOKS = 2, 3
 MOST_PENDING = 512
 #: How often the posterior is asked for tighter bounds before a decision counts as unproven.
 REFINEMENTS = 2
+
+
+class UCBSettings(TypedDict, total=False):
+    """Keyword arguments of `UCBPolicy`, for classes that pass them on."""
+
+    posterior: Posterior | None
+    condition_on_chosen: bool | Literal["guaranteed"]
+    refit_every: int | None
+    forget: Window | Discount | None
 
 
 class UCBPolicy(GPPolicy):
@@ -226,21 +235,9 @@ class UCB(UCBPolicy):
         noise_std: float | None = None,
         oracle: Oracle | None = None,
         width: float = 1.0,
-        *,
-        posterior: Posterior | None = None,
-        condition_on_chosen: bool | Literal["guaranteed"] = False,
-        refit_every: int | None = None,
-        forget: Window | Discount | None = None,
+        **settings: Unpack[UCBSettings],
     ) -> None:
-        super().__init__(
-            kernel,
-            noise_std,
-            oracle,
-            posterior=posterior,
-            condition_on_chosen=condition_on_chosen,
-            refit_every=refit_every,
-            forget=forget,
-        )
+        super().__init__(kernel, noise_std, oracle, **settings)
         self._width = as_nonnegative(width, "width")
 
     def width(self, t: int, arms: int) -> float:
