@@ -10,6 +10,7 @@ its candidates; finding them takes O(T log N) comparisons and no distances.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -152,9 +153,16 @@ class Forest(Persistent):
         self._where[members, tree] = node
 
 
-def grown_to(rows: Any, size: int, value: float) -> Any:
-    """Return `rows` with room for `size` of them, doubling it; new ones have `value`."""
+def grown_to(rows: Any, size: int, value: float, most: float = math.inf) -> Any:
+    """Return `rows` with room for `size`, twice as many as before but at `most` so many.
+
+    New ones have `value`; those of 0 take no memory before they are written to.
+    """
     if size <= len(rows):
         return rows
-    room = np.full((max(size, 2 * len(rows)) - len(rows), *rows.shape[1:]), value, rows.dtype)
-    return np.concatenate([rows, room])
+    shape = (int(max(size, min(2 * len(rows), most))), *rows.shape[1:])
+    result = np.zeros(shape, rows.dtype)
+    result[: len(rows)] = rows
+    if value:
+        result[len(rows) :] = value
+    return result

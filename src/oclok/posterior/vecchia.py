@@ -363,7 +363,8 @@ class VecchiaModel(Model):
         """Make outcomes neighbours of those to come, in place of the oldest beyond WINDOW."""
         room = min(self._next + len(y) + 1, WINDOW)  # the last row stands for "none" until then
         for name in _BY_SLOT:
-            setattr(self, name, grown_to(getattr(self, name), room, 1.0))
+            value = float(name == "_noise")  # of the row that stands for "none"
+            setattr(self, name, grown_to(getattr(self, name), room, value, WINDOW))
         slots = (self._next + np.arange(len(y))) % WINDOW
         self._X[slots], self._y[slots], self._noise[slots] = X, y, noise
         self._residual[slots], self._phi[slots] = local.residual, local.phi.T
