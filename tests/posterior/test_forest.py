@@ -9,8 +9,8 @@ from oclok.posterior.forest import BUCKET, NONE, TREES, Forest
 
 def forest_of(X: np.ndarray, scale: float = 1.0) -> Forest:
     forest = Forest(np.asarray(scale))
-    for position in range(len(X)):
-        forest.insert(X, position)
+    for positions in np.array_split(np.arange(len(X)), -(-len(X) // 64)):
+        forest.insert(X, positions)
     return forest
 
 
@@ -66,6 +66,6 @@ def test_a_context_can_take_the_place_of_another():
     X = rng.random((300, 2))
     forest = forest_of(X)
     old, X[7] = X[7].copy(), [5.0, 5.0]
-    forest.insert(X, 7)
+    forest.insert(X, np.array([7]))
     assert 7 in found(forest, X[7])
     assert 7 not in found(forest, old)

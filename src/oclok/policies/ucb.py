@@ -142,8 +142,8 @@ class UCBPolicy(GPPolicy):
             if sharp is belief.prediction:
                 break
             belief = self._upper_bound(sharp, t, len(first))
-            drops = (first - belief.index)[is_sharp]
-            drop = float(np.quantile(drops, 0.25 if look >= LOOKS - 1 else 0.0))
+            drops = np.sort((first - belief.index)[is_sharp])
+            drop = float(drops[len(drops) // 4 if look >= LOOKS - 1 else 0])
             belief = replace(belief, index=belief.index - np.where(is_sharp, 0.0, max(drop, 0.0)))
             if look < LOOKS:
                 super_arm = self._solve(oracle, belief.index)

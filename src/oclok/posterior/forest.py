@@ -10,6 +10,7 @@ its candidates; finding them takes O(T log N) comparisons and no distances.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -68,21 +69,23 @@ class Forest(Persistent):
         members: IntArray = self._members[self._buckets(X, trees)]
         return members.reshape(len(X), trees * BUCKET)
 
-    def insert(self, X: FloatArray, position: int) -> None:
-        """Add the context X[position], in place of an older one if there was one."""
-        if position < len(self._where) and self._where[position, 0] != NONE:
+    def insert(self, X: FloatArray, positions: IntArray) -> None:
+        """Add the contexts X[positions], in place of older ones where there were any."""
+        self._where = grown_to(self._where, int(positions.max(initial=-1)) + 1, NONE)
+        for position in positions[(self._where[positions] != NONE).any(axis=1)]:
             self._remove(position)
-        self._where = grown_to(self._where, position + 1, NONE)
-        for tree in range(TREES):
-            while True:
-                node = self._descend(tree, X[position])
-                count = int(self._count[node])
-                if count < BUCKET:
-                    break
-                self._split(node, tree, X)
-            self._members[node, count] = position
-            self._count[node] = count + 1
-            self._where[position, tree] = node
+        buckets = self._buckets(X[positions], TREES)
+        for position, nodes in zip(positions.tolist(), buckets.tolist(), strict=True):
+            for tree, node in enumerate(nodes):
+                while True:
+                    node = self._descend(node, X[position])  # it may have been split meanwhile
+                    count = int(self._count[node])
+                    if count < BUCKET:
+                        break
+                    self._split(node, tree, X)
+                self._members[node, count] = position
+                self._count[node] = count + 1
+                self._where[position, tree] = node
 
     def _buckets(self, X: FloatArray, trees: int) -> IntArray:
         """Return the bucket of each of X in each tree, shape (M, trees)."""
@@ -150,9 +153,16 @@ class Forest(Persistent):
         self._where[members, tree] = node
 
 
-def grown_to(rows: Any, size: int, value: float) -> Any:
-    """Return `rows` with room for `size` of them, doubling it; new ones have `value`."""
+def grown_to(rows: Any, size: int, value: float, most: float = math.inf) -> Any:
+    """Return `rows` with room for `size`, twice as many as before but at `most` so many.
+
+    New ones have `value`; those of 0 take no memory before they are written to.
+    """
     if size <= len(rows):
         return rows
-    room = np.full((max(size, 2 * len(rows)) - len(rows), *rows.shape[1:]), value, rows.dtype)
-    return np.concatenate([rows, room])
+    shape = (int(max(size, min(2 * len(rows), most))), *rows.shape[1:])
+    result = np.zeros(shape, rows.dtype)
+    result[: len(rows)] = rows
+    if value:
+        result[len(rows) :] = value
+    return result

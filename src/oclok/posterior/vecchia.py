@@ -37,16 +37,15 @@ from oclok.posterior.regression import FEW
 from oclok.threads import blas_threads
 from oclok.typing import BoolArray, FloatArray, IntArray
 
-#: Nearest outcomes of an arm that may be chosen. Regret of Bayes-UCB after 600 rounds with
-#: Matérn 5/2 in 8 dimensions, relative to exact, by a prototype: 1.13 with 32 (one sample), 1.03
-#: with 64 (three).
-NEAREST = 64
+#: Nearest outcomes of an arm that may be chosen. With Matérn 5/2 in 8 dimensions, Bayes-UCB lost
+#: 219 and 208 (two samples, 600 rounds); with 64 of them 218 and 205, in rounds 15% longer.
+NEAREST = 48
 #: The same, and how many trees are searched, for outcomes that are learned many at once.
 NEAREST_OF_MANY, TREES_OF_MANY = 16, 2
 #: Outcomes that can be neighbours: the latest. It bounds the memory; w remembers all outcomes.
 WINDOW = 32_768
-#: Outcomes that are learned at once.
-LEARNED_AT_ONCE = 512
+#: Outcomes that are learned at once, and contexts whose neighbours are searched at once.
+LEARNED_AT_ONCE, SEARCHED_AT_ONCE = 512, 64
 #: Noise variances below this fraction of the prior's are rounding error in E.
 LEAST_NOISE = 1e-10
 
@@ -109,7 +108,7 @@ class VecchiaModel(Model):
     def _state(self) -> dict[str, Any]:
         """Return the state without Φ and what else follows from contexts and dictionary."""
         state = {k: v for k, v in self.__dict__.items() if k not in ("_phi", "_version")}
-        for name in ("_X", "_y", "_noise", "_residual"):
+        for name in _BY_SLOT[:-1]:
             state[name] = state[name][: self._size]
         return state
 
@@ -214,12 +213,27 @@ class VecchiaModel(Model):
         return innovations
 
     def learn_all(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn outcomes y (N,), of noise variance σ² / weights, seen at X (N, D)."""
-        for start in range(0, len(X), LEARNED_AT_ONCE):
-            part = slice(start, start + LEARNED_AT_ONCE)
-            phi, residual = self.weights.features(X[part])
-            local = self._condition(X[part], phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
-            self._learn(X[part], local, y[part], weights[part])
+        """Learn any number of outcomes y (N,), of noise variance σ² / weights, seen at X (N, D).
+
+        All of them, or raise and none: what is overwritten is kept until all is learned.
+        """
+        before, regression = dict(self.__dict__), dict(self.weights.regression.__dict__)
+        before["_forest"] = copy.deepcopy(self._forest)
+        slots = (self._next + np.arange(min(len(y), WINDOW))) % WINDOW
+        slots = slots[slots < self._size]
+        rows = {name: getattr(self, name)[slots] for name in _BY_SLOT}
+        try:
+            for start in range(0, len(X), LEARNED_AT_ONCE):
+                part = slice(start, start + LEARNED_AT_ONCE)
+                phi, residual = self.weights.features(X[part])
+                local = self._condition(X[part], phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
+                self._learn(X[part], local, y[part], weights[part])
+        except BaseException:
+            self.__dict__.update(before)
+            self.weights.regression.__dict__.update(regression)
+            for name, values in rows.items():
+                getattr(self, name)[slots] = values
+            raise
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
@@ -288,27 +302,52 @@ class VecchiaModel(Model):
         self, X: FloatArray, phi: FloatArray, residual: FloatArray, most: int, trees: int
     ) -> Local:
         """Condition g at each context on its nearest outcomes, at `most` so many of them."""
-        prior = self.prior
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
-        for i, n in enumerate(np.sort(self._forest.candidates(X, trees), axis=1)):
-            n = n[np.flatnonzero(np.diff(n, prepend=NONE))]
-            if len(n) > most:
-                away = (self._X[n] - X[i]) / prior.length_scale
-                n = n[np.argpartition(np.einsum("nd,nd->n", away, away), most - 1)[:most]]
-            if len(n) == 0:
-                continue
-            near, Phi = self._X[n], self._phi[n]
-            e = prior.between(near, X[i : i + 1])[:, 0]
-            e -= Phi @ phi[:, i]
-            E = dsyrk(-1.0, Phi.T, trans=1, beta=1.0, c=prior.of(near).T, lower=1, overwrite_c=1)
-            add_to_diagonal(E, self._noise[n])
-            _, h, failed = dposv(E, e, lower=1)
-            if failed:  # by rounding alone; without its neighbours, it is the less certain
-                continue
-            variance[i] = min(max(residual[i] - h @ e, 0.0), residual[i])
-            mean[i] = h @ self._y[n]
-            features[:, i] -= h @ Phi
+        for start in range(0, len(X), SEARCHED_AT_ONCE):
+            part = X[start : start + SEARCHED_AT_ONCE]
+            for i, n in enumerate(self._neighbours(part, most, trees), start):
+                n = n[n != NONE]
+                if len(n) == 0:
+                    continue
+                h, e, Phi = self._weights_of(n, X[i], phi[:, i])
+                variance[i] = min(max(residual[i] - h @ e, 0.0), residual[i])
+                mean[i] = h @ self._y[n]
+                features[:, i] -= h @ Phi
         return Local(phi, features, residual, variance, mean, np.ones(len(X), bool))
+
+    def _neighbours(self, X: FloatArray, most: int, trees: int) -> IntArray:
+        """Return the nearest outcomes of each context, padded with -1, shape (M, ≤ most)."""
+        if self._size == 0:
+            return np.empty((len(X), 0), dtype=np.intp)
+        found = np.sort(self._forest.candidates(X, trees), axis=1)
+        away = self._X[found]
+        away -= X[:, None]
+        away /= self.prior.length_scale
+        distance = np.einsum("mcd,mcd->mc", away, away)
+        found[:, 1:][found[:, 1:] == found[:, :-1]] = NONE  # in several trees
+        if most >= found.shape[1]:
+            return found
+        distance[found == NONE] = np.inf
+        nearest = np.argpartition(distance, most - 1, axis=1)[:, :most]
+        return np.take_along_axis(found, nearest, axis=1)
+
+    def _weights_of(
+        self, n: IntArray, x: FloatArray, phi: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return h and e, each of shape (n,), of a context x (D,), and Φ of its neighbours n."""
+        count = len(n)
+        Phi = np.empty((count + 1, len(phi)))
+        self._phi.take(n, axis=0, out=Phi[:count], mode="clip")
+        Phi[count] = phi
+        near = np.concatenate([self._X[n], x[None]])
+        E = self.prior.of(near).T
+        E = dsyrk(-1.0, Phi.T, trans=1, beta=1.0, c=E, lower=1, overwrite_c=1)
+        e, E = E[count, :count], E[:count, :count]
+        add_to_diagonal(E, self._noise[n])
+        _, h, failed = dposv(E, e, lower=1)
+        if failed:  # by rounding alone; without its neighbours, it is the less certain
+            h = np.zeros(count)
+        return h, e, Phi[:count]
 
     def _covariance_of_g(self, X: FloatArray, local: Local) -> FloatArray:
         """Return (ssᵀ) ∘ E, whose diagonal is λ."""
@@ -323,13 +362,16 @@ class VecchiaModel(Model):
     def _store(self, X: FloatArray, local: Local, y: FloatArray, noise: FloatArray) -> None:
         """Make outcomes neighbours of those to come, in place of the oldest beyond WINDOW."""
         room = min(self._next + len(y) + 1, WINDOW)  # the last row stands for "none" until then
-        for name in ("_X", "_y", "_noise", "_residual", "_phi"):
-            setattr(self, name, grown_to(getattr(self, name), room, 1.0))
-        for i in range(len(y)):
-            slot = self._next
-            self._X[slot], self._y[slot] = X[i], y[i]
-            self._noise[slot], self._residual[slot] = noise[i], local.residual[i]
-            self._phi[slot] = local.phi[:, i]
-            self._forest.insert(self._X, slot)
-            self._next = (slot + 1) % WINDOW
-            self._size = max(self._size, slot + 1)
+        for name in _BY_SLOT:
+            value = float(name == "_noise")  # of the row that stands for "none"
+            setattr(self, name, grown_to(getattr(self, name), room, value, WINDOW))
+        slots = (self._next + np.arange(len(y))) % WINDOW
+        self._X[slots], self._y[slots], self._noise[slots] = X, y, noise
+        self._residual[slots], self._phi[slots] = local.residual, local.phi.T
+        self._forest.insert(self._X, slots)
+        self._next = int(slots[-1] + 1) % WINDOW
+        self._size = max(self._size, int(slots.max()) + 1)
+
+
+#: Arrays with a row for each outcome that can be a neighbour.
+_BY_SLOT = ("_X", "_y", "_noise", "_residual", "_phi")
