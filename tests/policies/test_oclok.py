@@ -127,3 +127,61 @@ def test_a_posterior_that_has_learned_something_sets_the_dimension() -> None:
     with pytest.raises(InputError, match="2 columns"):
         policy.select([[0.1, 0.2, 0.3]])
     assert policy.select([[0.1, 0.2]]).mean[0] > 0.5
+
+
+def verdicts(policy: OClokUCB) -> dict[str, str]:
+    return {each.name: each.verdict for each in policy.certificate().assumptions}
+
+
+def play(policy: OClokUCB, rounds: int = 30, scale: float = 1.0, skip: bool = False) -> None:
+    rng = np.random.default_rng(0)
+    for t in range(rounds):
+        decision = policy.select(rng.random((8, 2)))
+        outcomes = scale * np.sin(3 * decision.contexts.sum(axis=1))
+        outcomes += 0.1 * rng.standard_normal(len(decision))
+        if not (skip and t == 5):
+            policy.update(decision, outcomes)
+
+
+def test_where_all_is_well_no_assumption_is_contradicted() -> None:
+    policy = OClokUCB(RBF(0.5), 0.1, TopK(2))
+    assert verdicts(policy)["prior"] == "unchecked"
+    play(policy)
+    assert verdicts(policy) == {
+        "prior": "not contradicted",
+        "kernel": "holds",
+        "arrival": "holds",
+        "oracle": "holds",
+    }
+
+
+def test_outcomes_a_thousand_times_too_large_contradict_the_prior() -> None:
+    policy = OClokUCB(RBF(1.0), 0.1, TopK(2))
+    play(policy, scale=1_000.0)
+    assert verdicts(policy)["prior"] == "contradicted"
+
+
+def test_a_missing_outcome_leaves_arrival_unchecked() -> None:
+    policy = OClokUCB(RBF(1.0), 0.1, TopK(2))
+    play(policy, skip=True)
+    assert verdicts(policy)["arrival"] == "unchecked"
+    policy.discard(policy.pending[0])
+    assert verdicts(policy)["arrival"] == "unchecked"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [OClokUCB(oracle=TopK(2)), OClokUCB(RBF(0.01), 1.0, TopK(2), refit_every=20)],
+    ids=["mixture", "refitted"],
+)
+def test_a_kernel_that_was_learned_is_not_fixed(policy: OClokUCB) -> None:
+    play(policy)
+    assert verdicts(policy)["kernel"] == "contradicted"
+    assert policy.certificate().from_widths == math.inf
+
+
+def test_an_oracle_that_states_no_constant_contradicts_and_the_bound_is_infinite() -> None:
+    policy = OClokUCB(RBF(1.0), 0.1, TopK(2, reward=np.exp))
+    play(policy)
+    assert verdicts(policy)["oracle"] == "contradicted"
+    assert policy.certificate().from_widths == math.inf

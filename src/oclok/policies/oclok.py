@@ -13,6 +13,7 @@ from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief
 from oclok.policies.certificate import Assumption, Certificate, Ledger, Verdict
 from oclok.policies.ucb import UCBPolicy, UCBSettings
+from oclok.posterior.mixture import MixturePosterior
 from oclok.typing import FloatArray
 from oclok.validation import as_count, as_probability
 
@@ -84,6 +85,9 @@ class OClokUCB(UCBPolicy):
         if calibration.verdict == "overconfident":
             prior = "contradicted"
         refits = sum(fit.improved for fit in self.refits)
+        learned = f"refitted {refits} times" if refits else "never refitted"
+        if isinstance(self.posterior, MixturePosterior):
+            learned = "kernel and noise are learned from the outcomes"
         missing = sum(int(np.count_nonzero(mask)) for _, mask in self._pending)
         unbounded = not math.isfinite(self._ledger.largest_lipschitz)
         return (
@@ -96,8 +100,8 @@ class OClokUCB(UCBPolicy):
             Assumption(
                 "kernel",
                 "kernel and noise were fixed before the first outcome",
-                "contradicted" if refits else "holds",
-                f"refitted {refits} times" if refits else "never refitted",
+                "holds" if learned == "never refitted" else "contradicted",
+                learned,
             ),
             Assumption(
                 "arrival",
