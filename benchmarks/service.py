@@ -163,11 +163,11 @@ def _restarts(storage: str, outcomes: int) -> tuple[float, float]:
         body = to_json({"features": features, "outcomes": y.tolist()})
         log.append(row.id, [Event("observations", body)])
     model = Model(row, log, use_snapshot=False)
-    without = seconds(model.catch_up)
+    without = seconds(model.build)
     log.save_snapshot(row.id, *model.dumped())
 
     def restart() -> None:
-        Model(row, log).catch_up()
+        Model(row, log).build()
 
     return seconds(restart), without
 

@@ -95,9 +95,9 @@ def test_a_snapshot_makes_the_same_model_as_the_whole_log(storage, settings, mak
     row = service.log.agent("a")
     with_snapshot = Model(row, service.log)
     assert with_snapshot.seq == 60
-    with_snapshot.catch_up()
+    with_snapshot.build()
     without = Model(row, service.log, use_snapshot=False)
-    without.catch_up()
+    without.build()
     X = model.agent.encode({arm["id"]: arm["features"] for arm in make_arms(rng, 30)})
     expected = model.agent.policy.posterior.predict(X).mean
     for other in (with_snapshot, without):
@@ -109,7 +109,7 @@ def test_a_snapshot_makes_the_same_model_as_the_whole_log(storage, settings, mak
     service.log.save_snapshot(model.id, model.seq, b"from another version")
     again = Model(row, service.log)
     assert again.seq == 0  # not used; the log has it all
-    again.catch_up()
+    again.build()
     assert again.seq == 80
 
 

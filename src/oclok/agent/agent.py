@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -147,20 +148,22 @@ class Agent(Persistent):
         """Return what `decide` would decide, and change nothing; `record` makes it happen.
 
         For agents that are built from a log: a decision is proposed, written to the log, and
-        recorded by all who read it.
+        recorded by all who read it. Nothing waits for it if the policy says `is_concurrent`.
         """
         request = self._request(arms, oracle, include, exclude, chosen)
-        with self._lock:
+        with nullcontext() if getattr(self.policy, "is_concurrent", False) else self._lock:
             schema, X = request.encoded or self._inferred(request.arms, request.columns)
             made, belief = self.policy.propose(X, request.oracle)
             decision, _ = request.decision(id, made, belief, X, None)
-            return Proposal(decision, schema, X if belief.prediction is None else belief.prediction)
+            prediction = X if belief.prediction is None else belief.prediction
+            return Proposal(decision, schema, prediction, request.oracle)
 
     def record(
         self,
         decision: AgentDecision,
         schema: Schema | None = None,
         prediction: Asked | None = None,
+        oracle: Oracle | None = None,
     ) -> None:
         """Take note of a decision that was proposed, here or by an agent in another process.
 
@@ -168,6 +171,7 @@ class Agent(Persistent):
             decision: with its offer. One whose id is known changes nothing.
             schema: what the first decision of an agent has inferred of its arms.
             prediction: of a `Proposal` that was made here; saves work.
+            oracle: of a `Proposal`, or as `offered` makes it; the regret is measured with it.
         """
         if decision.offer is None:
             raise InputError(f"decision {decision.id!r} has no offer: it cannot be recorded")
@@ -176,7 +180,8 @@ class Agent(Persistent):
             now = self._tick()
             if decision.id not in self._feedback.decisions:
                 self._schema = self._schema or schema
-                self.policy.witness(X if prediction is None else prediction)
+                asked = X if prediction is None else prediction
+                self.policy.witness(asked, decision.offer.chosen, oracle)
                 self._keep(decision, decision.offer, now)
 
     def encode(self, arms: Any, schema: Schema | None = None) -> FloatArray:
@@ -191,6 +196,24 @@ class Agent(Persistent):
             raise InputError("the agent has no schema yet: it is inferred from the first arms")
         offered = as_arms(arms)
         return known.encode(offered, frozenset(offered.names))
+
+    def offered(
+        self,
+        arms: Any,
+        oracle: Oracle | None = None,
+        include: Iterable[ArmId] = (),
+        exclude: Iterable[ArmId] = (),
+        schema: Schema | None = None,
+    ) -> tuple[FloatArray, Oracle]:
+        """Return the features of `arms` as `encode` does, and the oracle of a decision on them."""
+        known = self._schema or schema
+        if known is None:
+            raise InputError("the agent has no schema yet: it is inferred from the first arms")
+        offered = as_arms(arms)
+        included = offered.positions(include, "include")
+        excluded = offered.positions(exclude, "exclude")
+        made, _ = self._oracle_for(oracle, offered, included, excluded)
+        return known.encode(offered, frozenset(offered.names)), made
 
     def learn(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
@@ -353,8 +376,10 @@ class Agent(Persistent):
         self._feedback.expire(self._now)
         return self._now
 
-    def _oracle_for(self, oracle: Oracle | None) -> tuple[Oracle, frozenset[str]]:
-        """Return the oracle of a decision, and columns that need not be features."""
+    def _oracle_for(
+        self, oracle: Oracle | None, arms: Arms, included: IntArray, excluded: IntArray
+    ) -> tuple[Oracle, frozenset[str]]:
+        """Return the oracle made for these arms, and columns that need not be features."""
         asked = self.oracle if oracle is None else oracle
         if asked is None:
             raise OracleError(
@@ -363,7 +388,12 @@ class Agent(Persistent):
         if not isinstance(asked, Oracle):
             raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {asked!r}")
         usual = () if self.oracle is None else self.oracle.columns
-        return asked, frozenset((*usual, *asked.columns))
+        columns = frozenset((*usual, *asked.columns))
+        if asked.columns:
+            asked = asked.resolve(arms.column)
+        if included.size or excluded.size:
+            asked = asked.given(include=included, exclude=excluded)
+        return asked, columns
 
     def _encoded(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray] | None:
         """Return the features as numbers if they are known: a schema, once there, never changes."""
@@ -400,11 +430,7 @@ class Agent(Persistent):
         included = offered.positions(include, "include")
         excluded = offered.positions(exclude, "exclude")
         told = self._told(offered, chosen)
-        asked, columns = self._oracle_for(oracle)
-        if asked.columns:
-            asked = asked.resolve(offered.column)
-        if included.size or excluded.size:
-            asked = asked.given(include=included, exclude=excluded)
+        asked, columns = self._oracle_for(oracle, offered, included, excluded)
         encoded = self._encoded(offered, columns)
         return Request(offered, asked, columns, included, excluded, told, encoded)
 

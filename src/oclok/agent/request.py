@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from oclok.agent.arms import Arms
 from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.schema import Schema
 from oclok.decision import Decision
+from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief
 from oclok.posterior.prediction import Asked
 from oclok.typing import FloatArray, IntArray
 
 
 class Proposal(NamedTuple):
-    """A decision that changed nothing yet, the schema of its arms, and what was predicted."""
+    """A decision that changed nothing yet, the schema of its arms, what was predicted, and how."""
 
     decision: AgentDecision
     schema: Schema
     prediction: Asked
+    oracle: Oracle
 
 
 class Request(NamedTuple):
@@ -35,7 +37,7 @@ class Request(NamedTuple):
     """
 
     arms: Arms
-    oracle: Any
+    oracle: Oracle
     columns: frozenset[str]
     included: IntArray
     excluded: IntArray

@@ -110,8 +110,19 @@ class Policy(Persistent, ABC):
         """Return what `select_with_belief` would, and change nothing."""
         return self._proposed(contexts, self._oracle_for(oracle))[:2]
 
-    def witness(self, contexts: Asked) -> None:
-        """Count a round in which somebody else chose among base arms with `contexts` (M, D)."""
+    def witness(
+        self,
+        contexts: Asked,
+        super_arm: IntArray | None = None,
+        oracle: Oracle | None = None,
+    ) -> None:
+        """Count a round in which somebody else chose among base arms with `contexts` (M, D).
+
+        Args:
+            contexts: those available.
+            super_arm: what was chosen, and
+            oracle: the feasible sets and rewards, if they are known.
+        """
         self.round += 1
 
     def update(self, decision: Decision, outcomes: ArrayLike) -> None:

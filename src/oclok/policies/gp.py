@@ -20,7 +20,7 @@ from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.mixture import MixturePosterior
 from oclok.posterior.observations import Rows
 from oclok.posterior.prediction import Asked, Prediction
-from oclok.typing import ArrayLike, BoolArray, FloatArray
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_contexts, as_count, as_probability
 
 if TYPE_CHECKING:
@@ -123,9 +123,17 @@ class GPPolicy(Policy):
         """
         self.posterior.correct(self._as_contexts(contexts), before, after)
 
-    def witness(self, contexts: Asked) -> None:
+    def witness(
+        self,
+        contexts: Asked,
+        super_arm: IntArray | None = None,
+        oracle: Oracle | None = None,
+    ) -> None:
         """Count a round in which somebody else chose among base arms with `contexts` (M, D)."""
         self.posterior.offer(contexts)
+        if super_arm is not None and oracle is not None:
+            X = contexts.contexts if isinstance(contexts, Prediction) else np.asarray(contexts)
+            self._kept.add(X, super_arm, oracle)
         super().witness(contexts)
 
     def maintain(self) -> None:

@@ -216,10 +216,15 @@ class MixturePosterior(Posterior):
 
     def offer(self, contexts: Asked) -> None:
         """Tell which contexts (M, D) were available: their range is what scales contexts."""
-        self._scale.see(self.checked(contexts))
-        if len(self):
-            for member, part in zip(self._members, self._asked(contexts)[1], strict=True):
-                member.posterior.offer(part)
+        X = self.checked(contexts)
+        self._scale.see(X)
+        if not len(self):
+            return
+        parts: Sequence[Asked] = [Contexts(self._scale.apply(X))] * len(self._members)
+        if isinstance(contexts, Prediction) and contexts.state is self._version:
+            parts = self._asked(contexts)[1]
+        for member, part in zip(self._members, parts, strict=True):
+            member.posterior.offer(part)
 
     def update(
         self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None

@@ -1,4 +1,4 @@
-"""Work beside requests: reading what other processes logged, expiry, snapshots, keys."""
+"""Work beside requests: learning, reading what other processes logged, expiry, snapshots, keys."""
 # Tested in tests/service/test_durability.py: restarts take up its snapshots.
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from oclok.errors import OclokError
 from oclok.service.access import Access
+from oclok.service.learner import PAUSE
 from oclok.service.model import Model
 from oclok.service.service import Service
 
@@ -24,23 +25,28 @@ LEAST_EVENTS, SHARE = 1_000, 0.1
 
 
 class Background:
-    """A thread that keeps the models of a process up to date."""
+    """Threads that keep the models of a process up to date: one learns, one does all else."""
 
     def __init__(self, service: Service, access: Access) -> None:
         self._service, self._access = service, access
-        self._thread = threading.Thread(target=self._run, name="oclok-background", daemon=True)
+        self._threads = [
+            threading.Thread(target=target, name="oclok-background", daemon=True)
+            for target in (self._run, self._learn)
+        ]
         self._stop = threading.Event()
         self._parent = os.getppid()
         self.is_ready = False
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """End, and wait for what is under way."""
         self._stop.set()
-        self._thread.join(timeout=30)
+        for thread in self._threads:
+            thread.join(timeout=30)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -53,6 +59,19 @@ class Background:
             except Exception:
                 LOGGER.exception("work in the background failed")
             self._stop.wait(EVERY)
+
+    def _learn(self) -> None:
+        while not self._stop.is_set():
+            self._service.taught.clear()
+            try:
+                steps = [model.learner.work() for model in self._service.models]
+            except Exception:
+                LOGGER.exception("learning failed")
+                steps = [True]
+            if any(steps):
+                time.sleep(PAUSE)
+            else:
+                self._service.taught.wait(EVERY)
 
     def _work(self) -> None:
         if os.getppid() != self._parent and "OCLOK_WORKERS" in os.environ:
@@ -74,7 +93,7 @@ class Background:
         if model.seq >= due and row is not None:
             # A twin reads the log from the last snapshot on: no request waits for it.
             twin = Model(row, self._service.log)
-            twin.catch_up()
+            twin.build()
             seq, content = twin.dumped()
             self._service.log.save_snapshot(model.id, seq, content)
             model.snapshot_seq = seq

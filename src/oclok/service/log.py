@@ -29,7 +29,7 @@ class Event:
         kind: "decision", "outcomes", "observations", "accept" or "expire".
         body: what is to be known of it, as JSON.
         decision: id of the decision that it is about.
-        basis: of a decision: number of the latest event that the model knew when it decided.
+        basis: of a decision: how many steps of learning the model had taken when it decided.
         seq: its number in the agent's log; 0 until it is there.
         time: when it was appended, in seconds.
         round: of a decision: how many decisions there were with it.

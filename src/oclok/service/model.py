@@ -1,7 +1,8 @@
 """The model of one agent: a function of its log, read event by event.
 
 A model changes by `apply` only, which is given the events of the log in their order, and whose
-clock is the time of the event. Models of the same log are therefore equal in all processes.
+clock is the time of the event. Models of the same log are therefore equal in all processes. What
+became of each outcome is known at once; its policy, a `Learner`, learns from it in the background.
 """
 # Tested in tests/service/test_workers.py: models of several workers are compared.
 
@@ -23,6 +24,9 @@ from oclok.agent.decision import Offer
 from oclok.agent.request import Proposal
 from oclok.errors import OclokError, StorageError
 from oclok.oracles import oracle_from_json
+from oclok.oracles.base import Oracle
+from oclok.policies import UCB
+from oclok.service.learner import Learner
 from oclok.service.log import AgentRow, Event, Log
 
 LOGGER = logging.getLogger("oclok.service")
@@ -50,6 +54,7 @@ def make_agent(settings: dict[str, Any]) -> Agent:
         outcome_range=None if limits is None else (limits[0], limits[1]),
         deadline=settings.get("deadline"),
         default_outcome=settings.get("default_outcome"),
+        policy=Learner(UCB()),
         mode=settings.get("mode", "live"),
         seed=0,
         explainable=0,  # all arms of all decisions are in the log
@@ -62,6 +67,7 @@ class Model:
     Attributes:
         agent: the agent as of event `seq`.
         lock: to be held while `agent` and `seq` must fit together.
+        taught: is set when there is something to learn.
     """
 
     def __init__(self, row: AgentRow, log: Log, use_snapshot: bool = True) -> None:
@@ -69,6 +75,7 @@ class Model:
         self.settings: dict[str, Any] = json.loads(row.settings)
         self.created = row.created
         self.lock = threading.RLock()
+        self.taught = threading.Event()
         self.results: OrderedDict[int, Result] = OrderedDict()
         self._log = log
         self._time = row.created
@@ -78,11 +85,25 @@ class Model:
             self._load_snapshot()
         self.agent.follow(lambda: self._time)
 
+    @property
+    def learner(self) -> Learner:
+        """The agent's policy."""
+        policy = self.agent.policy
+        assert isinstance(policy, Learner)
+        return policy
+
     def catch_up(self, until: int | None = None) -> None:
-        """Apply what is new in the log."""
+        """Apply what is new in the log; the policy learns it later."""
         with self.lock:
             for event in self._log.after(self.id, self.seq, until):
                 self.apply(event)
+
+    def build(self) -> None:
+        """Apply and learn all that is in the log."""
+        with self.lock:
+            for event in self._log.after(self.id, self.seq):
+                self.apply(event)
+                self.learner.catch_up()
 
     def apply(self, event: Event, proposal: Proposal | None = None) -> None:
         """Let an event, the next one in the log, happen to the agent."""
@@ -95,6 +116,7 @@ class Model:
                 # The same in every process: the event is part of the log, and had no effect.
                 LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
             self.seq = event.seq
+            self.taught.set()
 
     def committed(self, event: Event, proposal: Proposal | None = None) -> None:
         """Apply an event that this process has just appended, and all before it."""
@@ -111,6 +133,9 @@ class Model:
 
     def restored(self, event: Event) -> AgentDecision:
         """Return the decision of an event, with all of its arms."""
+        return self._restored(event)[0]
+
+    def _restored(self, event: Event) -> tuple[AgentDecision, Schema | None, Oracle]:
         body = from_json(event.body)
         arms = {arm["id"]: arm["features"] for arm in body["arms"]}
         ids = list(arms)
@@ -122,9 +147,12 @@ class Model:
             wanted = [place[arm] for arm in body.get(name, ())]
             return np.array(sorted(wanted), dtype=np.intp)
 
+        oracle = oracle_from_json(body["oracle"]) if body.get("oracle") else None
+        asked = {name: body.get(name, ()) for name in ("include", "exclude")}
+        contexts, oracle = self.agent.offered(arms, oracle, **asked, schema=schema)
         offer = Offer(
             ids,
-            self.agent.encode(arms, schema),
+            contexts,
             np.array(body["index"]),
             None if body["mean"] is None else np.array(body["mean"]),
             None if body["std"] is None else np.array(body["std"]),
@@ -135,9 +163,10 @@ class Model:
         taken = [ids[position] for position in chosen]
         liked = taken if chosen == preferred else [ids[position] for position in preferred]
         assert event.decision is not None
-        return AgentDecision(
+        decision = AgentDecision(
             event.decision, event.round or 0, taken, body["is_exact"], liked, offer
         )
+        return decision, schema, oracle
 
     def dumped(self) -> tuple[int, bytes]:
         """Return the agent as bytes, and the number of the event that it has read up to."""
@@ -153,17 +182,16 @@ class Model:
         except StorageError as reason:  # written by another version: the log has it all
             LOGGER.warning("agent %s: snapshot not used: %s", self.name, reason)
             return
-        if isinstance(agent, Agent):
+        if isinstance(agent, Agent) and isinstance(agent.policy, Learner):
             self.agent, self.seq = agent, found[0]
             self.snapshot_seq = found[0]
 
     def _apply_decision(self, event: Event, proposal: Proposal | None) -> None:
         if proposal is not None:
-            self.agent.record(proposal.decision, proposal.schema, proposal.prediction)
+            self.agent.record(*proposal)
             return
-        decision = self.restored(event)
-        schema = from_json(event.body).get("schema") if self.agent.is_new else None
-        self.agent.record(decision, None if schema is None else Schema(schema))
+        decision, schema, oracle = self._restored(event)
+        self.agent.record(decision, schema, oracle=oracle)
 
     def _apply_outcomes(self, event: Event, _: Proposal | None) -> None:
         body = from_json(event.body)

@@ -1,8 +1,8 @@
 """Rebuilding a model from its log, and checking that every decision comes out again.
 
-A decision was made by a model that had read the log up to its `basis`, which may lie before other
-events that were committed first. So the log is read once, and after each event the decisions with
-that basis are made again.
+A decision was made by a model that had taken `basis` steps of learning, which may be fewer than
+the events committed before it ask for. So the log is read once, and after each step of learning the
+decisions with that basis are made again.
 """
 # Tested in tests/service/test_client.py: logs that clients filled are replayed.
 
@@ -23,8 +23,8 @@ from oclok.service.model import Model
 
 #: Numbers of a decision may differ by this, relative to the largest, from those recorded.
 TOLERANCE = 1e-6
-#: Events that can be committed while a decision is being made.
-LOOKAHEAD = 1_000
+#: Events that can be committed before a decision that does not know of them.
+LOOKAHEAD = 2_000
 
 
 @dataclass
@@ -53,12 +53,15 @@ def replay(database: Database, name: str) -> Replayed:
     result = Replayed(name)
     waiting: list[tuple[int, int, Event]] = []
     events = _with_lookahead(log, row.id, row.last)
+    learner = model.learner
     for event, later in events:
         for decision in later:
             heapq.heappush(waiting, (decision.basis or 0, decision.seq, decision))
-        while waiting and waiting[0][0] <= model.seq:
-            _again(model, heapq.heappop(waiting)[2], result)
         model.apply(event)
+        while waiting and waiting[0][0] <= learner.steps + learner.waiting:
+            learner.catch_up(waiting[0][0])
+            _again(model, heapq.heappop(waiting)[2], result)
+        learner.catch_up()
         result.events += 1
     return result
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 
 from oclok.errors import InputError
@@ -34,11 +35,11 @@ def serve(storage: str, host: str, port: int, workers: int) -> None:
         os.environ[WORKERS] = str(workers)
         folder = tempfile.TemporaryDirectory(prefix="oclok-metrics-")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder.name
+    listening = _listen(host, port)
     uvicorn.run(
         "oclok.service.server:worker",
         factory=True,
-        host=host,
-        port=port,
+        fd=listening.fileno(),
         workers=workers,
         log_level="warning",
         proxy_headers=False,
@@ -46,6 +47,18 @@ def serve(storage: str, host: str, port: int, workers: int) -> None:
         timeout_keep_alive=30,
         timeout_worker_healthcheck=60,  # a machine that is busy is not a worker that hangs
     )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as reason:
+        raise InputError(f"cannot listen on {host}, port {port}: {reason.strerror}") from None
+    # Connections inherit it. asyncio sets it only on sockets that say that they are TCP, not on
+    # those of several workers, whose answers would each wait 40 ms for an acknowledgement.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def worker() -> object:

@@ -29,6 +29,7 @@ class Service:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.log = Log(database)
+        self.taught = threading.Event()
         self._models: dict[str, Model] = {}
         self._lock = threading.Lock()
 
@@ -48,7 +49,8 @@ class Service:
                     if row is None:
                         raise NotFoundError(f"there is no agent {name!r}")
                     model = Model(row, self.log)
-                    model.catch_up()
+                    model.build()
+                    model.taught = self.taught
                     self._models[name] = model
         return model
 
@@ -84,21 +86,22 @@ class Service:
             return answer_of(known)
         kept = {k: request[k] for k in ("arms", "oracle", "include", "exclude") if request[k]}
         for _ in range(ATTEMPTS):
+            model.learner.keep_up()
             with model.lock:
-                basis, is_first = model.seq, model.agent.is_new
-                proposal = model.agent.propose(
-                    arms,
-                    oracle,
-                    include=request["include"],
-                    exclude=request["exclude"],
-                    id=decision,
-                    chosen=request["chosen"],
-                )
+                seq, is_first = model.seq, model.agent.is_new
+            proposal = model.agent.propose(
+                arms,
+                oracle,
+                include=request["include"],
+                exclude=request["exclude"],
+                id=decision,
+                chosen=request["chosen"],
+            )
             body = decision_body(kept, proposal, is_first)
-            event = Event("decision", body, decision, basis)
+            event = Event("decision", body, decision, model.learner.basis)
             try:
                 # The first arms set the schema: nothing may come in between.
-                [event] = self.log.append(model.id, [event], basis if is_first else None)
+                [event] = self.log.append(model.id, [event], seq if is_first else None)
             except OvertakenError:
                 model.catch_up()
                 continue

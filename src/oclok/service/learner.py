@@ -1,0 +1,170 @@
+"""A policy that learns beside requests: what it is taught waits in a queue, in its order.
+
+Teaching is a sequence of steps, the same in every process, as it is a function of the log. What a
+policy thinks is a function of the number of steps that it has taken: a decision's `basis`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from oclok.decision import Decision
+from oclok.errors import OclokError
+from oclok.oracles.base import Oracle
+from oclok.policies.base import Belief, Policy
+from oclok.policies.calibration import Calibration
+from oclok.policies.gp import GPPolicy
+from oclok.policies.regret import Regret
+from oclok.posterior.base import Posterior
+from oclok.posterior.prediction import Asked
+from oclok.typing import ArrayLike, FloatArray, IntArray
+
+LOGGER = logging.getLogger("oclok.service")
+#: Outcomes that are learned in one step at most: the policy can be asked between steps.
+AT_ONCE = 500
+#: Seconds that decisions may be behind what was taught; beyond, whoever asks takes steps, too.
+BEHIND = 0.3
+#: Seconds between two steps in which those who ask get their turn.
+PAUSE = 2e-4
+#: Steps that may wait; whoever teaches more takes them.
+MOST_WAITING = 2_000
+
+
+class Learner(Policy):
+    """Let a policy be asked at any time, and learn when `work` is called.
+
+    Args:
+        policy: what is asked and taught.
+
+    Attributes:
+        steps: how many steps the policy has taken.
+    """
+
+    #: May be asked while it learns.
+    is_concurrent = True
+
+    def __init__(self, policy: GPPolicy) -> None:
+        super().__init__(policy.oracle)
+        self.policy = policy
+        self.steps = 0
+        self._set_up()
+
+    @property
+    def basis(self) -> int:
+        """How many steps the policy had taken when this thread last let it propose."""
+        return int(self._asked.basis)
+
+    @property
+    def waiting(self) -> int:
+        """How many steps are due."""
+        return len(self._queue)
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior, up to date; it does not change while the teacher pauses."""
+        self.catch_up()
+        return self.policy.posterior
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Standardised one-step-ahead residuals of the outcomes learned so far."""
+        with self._turn:
+            return self.policy.residuals
+
+    def calibration(self) -> Calibration:
+        """Return how well the posterior foresaw the outcomes learned so far."""
+        with self._turn:
+            return self.policy.calibration()
+
+    def regret(self, level: float = 0.95) -> Regret:
+        """Return how much was left on the table so far, as the posterior sees it."""
+        with self._turn:
+            return self.policy.regret(level)
+
+    def propose(self, contexts: ArrayLike, oracle: Oracle | None = None) -> tuple[Decision, Belief]:
+        """Return what the policy would choose after the steps taken so far."""
+        with self._turn:
+            self._asked.basis = self.steps
+            return self.policy.propose(contexts, oracle)
+
+    def witness(
+        self,
+        contexts: Asked,
+        super_arm: IntArray | None = None,
+        oracle: Oracle | None = None,
+    ) -> None:
+        """Count a round, and let the policy see later what was offered and chosen."""
+        self.round += 1
+        self._later("witness", contexts, super_arm, oracle)
+
+    def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Learn outcomes (N,) at contexts (N, D) later."""
+        X, y = np.asarray(contexts), np.asarray(outcomes)
+        for start in range(0, len(y), AT_ONCE):
+            rows = slice(start, start + AT_ONCE)
+            self._later("observe", X[rows], y[rows])
+
+    def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), taught at `contexts` (N, D), by `after` (N,) later."""
+        self._later("correct", contexts, before, after)
+
+    def work(self) -> bool:
+        """Take the next step; return whether there was one."""
+        with self._turn:
+            if not self._queue:
+                return False
+            _, name, arguments = self._queue.popleft()
+            try:
+                getattr(self.policy, name)(*arguments)
+            except OclokError:  # the same in every process
+                LOGGER.exception("a step of learning (%s) failed and had no effect", name)
+            self.steps += 1
+        return True
+
+    def catch_up(self, until: int | None = None) -> None:
+        """Take all steps that are due, or as many as make `until` in all."""
+        while (until is None or self.steps < until) and self.work():
+            pass
+
+    def keep_up(self) -> None:
+        """Take steps until the policy is not far behind what it was taught."""
+        while self._is_behind() and self.work():
+            pass
+
+    def _later(self, name: str, *arguments: Any) -> None:
+        self._queue.append((time.monotonic(), name, arguments))
+        if len(self._queue) > MOST_WAITING:
+            self.catch_up()
+
+    def _is_behind(self) -> bool:
+        try:
+            return time.monotonic() - self._queue[0][0] > BEHIND
+        except IndexError:
+            return False
+
+    def _set_up(self) -> None:
+        """Make what is not saved."""
+        self._queue: deque[tuple[float, str, tuple[Any, ...]]] = deque()
+        self._turn = threading.RLock()
+        self._asked = threading.local()
+
+    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+        raise NotImplementedError  # the policy believes
+
+    def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
+        raise NotImplementedError  # the policy learns
+
+    def _state(self) -> dict[str, Any]:
+        self.catch_up()
+        hidden = ("_queue", "_turn", "_asked")
+        return {name: value for name, value in self.__dict__.items() if name not in hidden}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._set_up()
