@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from http.client import HTTPConnection
 from typing import Any
 
 import numpy as np
@@ -117,19 +118,24 @@ def _load(
     url: str, connections: int, duration: float, rate: float | None = None
 ) -> tuple[float, list[float]]:
     """Return decisions per second, and how long each took; as fast as it goes, or at a rate."""
-    import httpx
-
     body = _body(arms(np.random.default_rng(1)))
     taken: list[float] = []
     start = time.perf_counter()
 
     def ask(number: int) -> None:
         rng = np.random.default_rng(number)
-        with httpx.Client(base_url=url, timeout=60) as client:
-            while time.perf_counter() < start + duration:
-                if rate is not None:
-                    time.sleep(rng.exponential(connections / rate))
-                taken.append(seconds(lambda: client.post(PATH, content=body, headers=JSON)))
+        # The standard library's client takes a quarter of httpx's time, on cores that are shared.
+        client = HTTPConnection(url.removeprefix("http://"), timeout=60)
+
+        def post() -> None:
+            client.request("POST", PATH, body, JSON)
+            client.getresponse().read()
+
+        while time.perf_counter() < start + duration:
+            if rate is not None:
+                time.sleep(rng.exponential(connections / rate))
+            taken.append(seconds(post))
+        client.close()
 
     threads = [threading.Thread(target=ask, args=(n,)) for n in range(connections)]
     for thread in threads:

@@ -31,13 +31,21 @@ def rebuilt(storage: str) -> tuple[Model, dict]:
     return model, outcomes
 
 
-def check(server, traffic) -> None:
+def check(server, traffic, make_arms) -> None:
     """Check that a server knows all that it has acknowledged, once."""
     model, outcomes = rebuilt(server.storage)
-    assert len(model.agent.policy.posterior) == len(outcomes)
+    posterior = model.learner.posterior
+    assert len(posterior) == len(outcomes)
     answer = server.client.get("/v1/agents/a").json()
     assert answer["learned"] == len(outcomes)
     assert answer["events"] == model.seq
+    arms = {arm["id"]: arm["features"] for arm in make_arms(np.random.default_rng(1))}
+    request = {"arms": [{"id": arm, "features": f} for arm, f in arms.items()]}
+    request["oracle"] = {"kind": "TopK", "k": len(arms)}
+    means = server.client.post("/v1/agents/a/decisions", json=request).json()["chosen"]
+    expected = dict(zip(arms, posterior.predict(model.agent.encode(arms)).mean, strict=True))
+    for arm in means:
+        assert arm["mean"] == pytest.approx(expected[arm["id"]], abs=1e-9)
     for key, value in traffic.learned.items():
         assert outcomes[key] == value
     rng = np.random.default_rng(0)
@@ -61,7 +69,7 @@ def check(server, traffic) -> None:
     + ([("sqlite", 2), ("postgresql", 1)] if "OCLOK_KILLS" in os.environ else []),
     indirect=["storage"],
 )
-def test_kill_at_random_moments(storage, workers, start_server, settings, make_traffic):
+def test_kill_at_random_moments(storage, workers, start_server, settings, make_traffic, make_arms):
     rng = np.random.default_rng(workers)
     server = start_server(storage, workers)
     assert server.client.put("/v1/agents/a", json=settings).status_code == 201
@@ -76,12 +84,14 @@ def test_kill_at_random_moments(storage, workers, start_server, settings, make_t
             server.kill()
         traffic.seed += 1
         server.start()
-        check(server, traffic)
+        check(server, traffic, make_arms)
     assert len(traffic.learned) >= 10 * KILLS
     assert set(traffic.statuses) <= {200, 201}
 
 
-def test_the_database_stops_and_starts_under_load(postgres, start_server, settings, make_traffic):
+def test_the_database_stops_and_starts_under_load(
+    postgres, start_server, settings, make_traffic, make_arms
+):
     server = start_server(postgres.fresh(), 1)
     server.client.put("/v1/agents/a", json=settings)
     with make_traffic(server.url, seed=5) as traffic:
@@ -95,7 +105,7 @@ def test_the_database_stops_and_starts_under_load(postgres, start_server, settin
         _wait(lambda: len(traffic.learned) > before + 20)
     assert set(traffic.statuses) <= {200, 201, 503}
     assert set(traffic.retry_after) == {"1"}
-    check(server, traffic)
+    check(server, traffic, make_arms)
 
 
 def _wait(condition) -> None:

@@ -190,7 +190,8 @@ class AgentAnswer(BaseModel):
     waiting: int
     late: int
     quarantined: int
-    calibration: dict[str, Any] | None
+    calibration: dict[str, Any]
+    regret: dict[str, Any] | None
     health: list[dict[str, Any]]
     weights: list[dict[str, Any]]
     features: dict[str, Any] | None

@@ -53,7 +53,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     router = APIRouter()
 
     def needs(role: str) -> Any:
-        def check(request: Request, bearer: Bearer) -> None:
+        async def check(request: Request, bearer: Bearer) -> None:
             agent = request.path_params.get("agent")
             access.check(request.headers.get("authorization"), role, agent)
 
@@ -96,7 +96,9 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     )
     def post_decision(agent: AgentPath, request: DecisionRequest) -> Any:
         """Decide among arms; the same `id` again gives the same answer."""
-        answer = service.decide(agent, request.model_dump())
+        asked = {name: getattr(request, name) for name in DecisionRequest.model_fields}
+        asked["arms"] = [{"id": arm.id, "features": arm.features} for arm in request.arms]
+        answer = service.decide(agent, asked)
         metrics.decided(agent)
         return answer
 
@@ -158,7 +160,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return views.history(service, service.model(agent), metrics)
 
     @router.get("/healthz")
-    def healthz() -> dict[str, str]:
+    async def healthz() -> dict[str, str]:
         """Say that the process is alive."""
         return {"status": "alive"}
 

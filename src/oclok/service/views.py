@@ -11,6 +11,7 @@ import numpy as np
 from pydantic_core import from_json
 
 from oclok.errors import FeedbackError
+from oclok.posterior import MixturePosterior
 from oclok.service.log import Event
 from oclok.service.metrics import Metrics
 from oclok.service.model import Model
@@ -39,7 +40,9 @@ def agent(model: Model) -> AgentAnswer:
             rounds=model.agent.policy.round,
             events=model.seq,
             late=model.agent.late(time.time()),
-            calibration=_calibration(model),
+            calibration=_plain_value(vars(judged := model.learner.calibration()))
+            | {"verdict": judged.verdict},
+            regret=_regret(model),
             health=[vars(finding) for finding in model.agent.health()],
             weights=_weights(model),
             features=None if schema is None else schema.to_json(),
@@ -103,7 +106,8 @@ def history(service: Service, model: Model, metrics: Metrics) -> dict[str, Any]:
             values = (event.time, event.round, event.decision, arm, mean, std, outcome)
             for name, value in zip(points, values, strict=True):
                 points[name].append(value)
-    noise = getattr(getattr(model.agent.policy, "posterior", None), "noise_std", None)
+    with model.lock:
+        noise = model.learner.posterior.noise_std
     return {"points": points, "noise_std": noise, "speed": metrics.speed()}
 
 
@@ -162,25 +166,20 @@ def _place(body: dict[str, Any], arm_id: Any) -> int:
     return int(places[arm_id])
 
 
-def _calibration(model: Model) -> dict[str, Any] | None:
-    policy = model.agent.policy
-    if not hasattr(policy, "calibration"):
+def _regret(model: Model) -> dict[str, Any] | None:
+    """Return how much was left on the table, as the posterior sees it."""
+    if not model.agent.counts()["learned"]:
         return None
-    judged = policy.calibration()
-    return {name: _plain_value(value) for name, value in vars(judged).items()} | {
-        "verdict": judged.verdict
-    }
+    regret = model.learner.regret()
+    names = ("median", "lower", "upper", "level", "per_round", "rounds")
+    return {name: _plain_value(getattr(regret, name)) for name in names}
 
 
 def _weights(model: Model) -> list[dict[str, Any]]:
     """Return kernels and what each of them counts for."""
-    posterior = getattr(model.agent.policy, "posterior", None)
-    if posterior is None:
-        return []
-    if hasattr(posterior, "members"):
-        rows = [(w, k, n) for w, k, n in posterior.members if w >= 0.001]
-    else:
-        rows = [(1.0, posterior.kernel, posterior.noise_std**2)]
+    posterior = model.learner.posterior
+    assert isinstance(posterior, MixturePosterior)
+    rows = [(w, k, n) for w, k, n in posterior.members if w >= 0.001]
     return [{"weight": w, "kernel": str(k), "noise_variance": n} for w, k, n in rows]
 
 

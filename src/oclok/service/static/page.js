@@ -125,7 +125,8 @@ function agentsPage() {
 
 function agentPage(name) {
   const base = `/v1/agents/${encodeURIComponent(name)}`;
-  const top = cards(["Decisions", "Outcomes learned", "Outcomes waiting", "Decisions late", "Quarantined", "Calibration"]);
+  const top = cards(["Decisions", "Outcomes learned", "Outcomes waiting", "Decisions late", "Quarantined",
+    "Left on the table", "Calibration"]);
   const outcomes = el("div", { class: "plot" });
   const coverage = el("div", { class: "plot" });
   const weights = el("div", { class: "plot" });
@@ -147,6 +148,9 @@ function agentPage(name) {
     top.set("Outcomes waiting", number(agent.waiting));
     top.set("Decisions late", number(agent.late));
     top.set("Quarantined", number(agent.quarantined));
+    const { regret } = agent;
+    top.set("Left on the table", regret
+      ? `${number(regret.median, 3)} (${number(regret.lower, 2)} to ${number(regret.upper, 2)})` : "–");
     top.set("Calibration", agent.calibration ? agent.calibration.verdict : "–");
     drawOutcomes(outcomes, history);
     drawCoverage(coverage, agent.calibration);

@@ -1,0 +1,110 @@
+"""A policy that learns beside requests thinks what one that was taught directly thinks."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from oclok import persistence
+from oclok.oracles import TopK
+from oclok.policies import UCB
+from oclok.service.learner import AT_ONCE, Learner
+
+
+class Slow(UCB):
+    """A policy that learns only when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(oracle=TopK(2))
+        self.go = threading.Event()
+
+    def observe(self, contexts, outcomes) -> None:
+        assert self.go.wait(60)
+        super().observe(contexts, outcomes)
+
+
+def taught(policy, rng, rounds: int = 30) -> None:
+    for _ in range(rounds):
+        X = rng.random((8, 3))
+        policy.witness(X, np.array([0, 3]), TopK(2))
+        y = X[[0, 3]].sum(axis=1)
+        policy.observe(X[[0, 3]], y)
+    policy.correct(X[[3]], y[[1]], y[[1]] + 0.5)
+
+
+def test_after_all_steps_it_is_as_if_taught_directly():
+    directly, later = UCB(oracle=TopK(2)), Learner(UCB(oracle=TopK(2)))
+    taught(directly, np.random.default_rng(0))
+    taught(later, np.random.default_rng(0))
+    assert later.round == directly.round == 30
+    assert (later.steps, later.waiting) == (0, 61)
+    assert len(later.policy.posterior) == 0
+    X = np.random.default_rng(1).random((20, 3))
+    expected = directly.posterior.predict(X)
+    np.testing.assert_allclose(later.posterior.predict(X).mean, expected.mean, atol=1e-9)
+    assert (later.steps, later.waiting) == (61, 0)
+    assert later.regret().median == pytest.approx(directly.regret().median, rel=1e-6)
+    assert later.regret().rounds == 30
+
+
+def test_a_decision_is_a_function_of_its_basis():
+    first, second = Learner(UCB(oracle=TopK(2))), Learner(UCB(oracle=TopK(2)))
+    X = np.random.default_rng(1).random((20, 3))
+    for learner in (first, second):
+        taught(learner, np.random.default_rng(0))
+    first.catch_up(17)
+    decision, belief = first.propose(X)
+    assert first.basis == 17
+    first.catch_up()
+    second.catch_up(first.basis)
+    again, same = second.propose(X)
+    np.testing.assert_array_equal(decision.super_arm, again.super_arm)
+    np.testing.assert_allclose(belief.index, same.index, atol=1e-9)
+    assert np.abs(first.propose(X)[1].index - belief.index).max() > 1e-3
+
+
+def test_teaching_does_not_wait_for_learning():
+    slow = Slow()
+    learner = Learner(slow)
+    learner.observe(np.eye(3), np.ones(3))
+    thread = threading.Thread(target=learner.work)
+    thread.start()
+    learner.observe(np.eye(3), np.zeros(3))  # returns, though a step is under way
+    learner.witness(np.eye(3))
+    assert (learner.round, learner.steps, learner.waiting) == (1, 0, 2)
+    slow.go.set()
+    thread.join(60)
+    learner.catch_up()
+    assert len(learner.posterior) == 6
+
+
+def test_many_outcomes_are_learned_in_several_steps():
+    learner = Learner(UCB(oracle=TopK(2)))
+    rng = np.random.default_rng(0)
+    learner.observe(rng.random((2 * AT_ONCE + 1, 2)), rng.random(2 * AT_ONCE + 1))
+    assert learner.waiting == 3
+    assert learner.work()
+    assert len(learner.policy.posterior) == AT_ONCE
+
+
+def test_what_fails_has_no_effect_and_counts_as_a_step(caplog):
+    learner = Learner(UCB(oracle=TopK(2)))
+    learner.observe(np.eye(3), np.ones(3))
+    learner.correct(np.eye(3), np.full(3, 7.0), np.ones(3))  # 7 was never taught
+    learner.observe(np.eye(3), np.zeros(3))
+    learner.catch_up()
+    assert (learner.steps, len(learner.posterior)) == (3, 6)
+    assert "failed" in caplog.text
+
+
+def test_it_is_saved_with_all_it_was_taught():
+    learner = Learner(UCB(oracle=TopK(2)))
+    taught(learner, np.random.default_rng(0), 5)
+    loaded = persistence.loads(persistence.dumps(learner))
+    assert (loaded.steps, loaded.round, loaded.waiting) == (11, 5, 0)
+    X = np.random.default_rng(1).random((4, 3))
+    np.testing.assert_allclose(loaded.propose(X)[1].index, learner.propose(X)[1].index, atol=1e-9)
+    loaded.observe(X, np.ones(4))
+    assert len(loaded.posterior) == 14
