@@ -85,3 +85,20 @@ def test_default_kernels_serve_any_dimension(dimension):
     X = np.random.default_rng(0).random((20, dimension))
     for kernel in default_kernels(dimension):
         assert np.linalg.eigvalsh(kernel(X))[0] > -1e-6 * kernel.diag(X).max()
+
+
+def test_a_corrected_outcome_counts_as_if_learned_so_with_a_dictionary():
+    X, y = data(300)
+    wrong = y.copy()
+    wrong[[5, 250]] += [2.0, -3.0]
+    right, corrected = Member(RBF(0.5), RATIO), Member(RBF(0.5), RATIO)
+    right.learn(Prediction.of(X), y, np.ones(300))
+    corrected.learn(Prediction.of(X), wrong, np.ones(300))
+    assert corrected.posterior.rank < 300
+    corrected.correct(X[[5, 250]], wrong[[5, 250]], y[[5, 250]])
+    assert corrected.evidence(PRIOR) == pytest.approx(right.evidence(PRIOR), abs=1e-6)
+    np.testing.assert_allclose(corrected.scale(PRIOR), right.scale(PRIOR), rtol=1e-9)
+    x = np.random.default_rng(1).random((20, 2))
+    np.testing.assert_allclose(
+        corrected.posterior.predict(x).mean, right.posterior.predict(x).mean, atol=1e-7
+    )

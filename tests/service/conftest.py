@@ -21,7 +21,7 @@ import pytest
 #: Settings of the agent "a".
 SETTINGS = {"oracle": {"kind": "TopK", "k": 2}, "outcome_range": [-100, 100]}
 #: Seconds that a server may take to start on a machine that is busy.
-PATIENCE = 60
+PATIENCE = 240
 
 
 class Server:
@@ -138,12 +138,12 @@ class Traffic:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._running:
-            thread.join(60)
+            thread.join(PATIENCE)
 
     def _run(self, number: int) -> None:
         rng = np.random.default_rng([self.seed, number])
         count = 0
-        with httpx.Client(base_url=self.url + "/v1/agents/a", timeout=60) as client:
+        with httpx.Client(base_url=self.url + "/v1/agents/a", timeout=PATIENCE) as client:
             while not self._stop.is_set():
                 count += 1
                 name = f"{self.seed}-{number}-{count}"

@@ -96,6 +96,17 @@ class Member(Persistent):
             rows = slice(start, start + AT_ONCE)
             self._learn(Prediction.of(asked.contexts[rows]), y[rows], weights[rows])
 
+    def correct(self, x: FloatArray, before: FloatArray, after: FloatArray) -> None:
+        """Replace centred outcomes `before` (N,), of weight 1, learned at x (N, D), by `after`.
+
+        Σ z² is yᵀA⁻¹y with A⁻¹y = (y - mean) / ρ: it grows by (y' - y)ᵀA⁻¹(y' + y).
+        """
+        residuals = before - self.posterior.predict(x).mean
+        self.posterior.correct(x, before, after)
+        residuals = residuals + after - self.posterior.predict(x).mean
+        squares = self._squares + float((after - before) @ residuals) / self.ratio
+        self._squares = max(squares, 0.0)
+
     def discount(self, rate: float) -> None:
         """Let what was learned, and the evidence it gave, count less."""
         self.posterior.discount(rate)

@@ -275,9 +275,18 @@ class MixturePosterior(Posterior):
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         X = self.checked(contexts)
-        positions = self.observations.find(X, as_outcomes(before, len(X)))
-        self.observations.outcomes[positions] = as_outcomes(after, len(X))
-        self._relearn_members()
+        old, new = as_outcomes(before, len(X)), as_outcomes(after, len(X))
+        positions = self.observations.find(X, old)
+        x, y, _ = self._known(positions)
+        self.observations.outcomes[positions] = new
+        if (self.observations.weights != 1.0).any():
+            self._relearn_members()
+            return
+        for member in (*self._members, *self._late):
+            rows = positions < len(member)  # a late one may not have come to them
+            if rows.any():
+                member.correct(x[rows], y[rows], (new - self._offset)[rows])
+        self._changed()
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far, and of their evidence, by `rate`."""
