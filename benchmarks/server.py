@@ -19,6 +19,7 @@ class Server:
     def __init__(self, storage: str, workers: int = 1) -> None:
         import httpx
 
+        self.workers = workers
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

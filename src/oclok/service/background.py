@@ -21,7 +21,7 @@ LOGGER = logging.getLogger("oclok.service")
 #: Seconds between looks at the log.
 EVERY = 0.2
 #: A snapshot is made after so many events, or after this share of the log if that is more.
-LEAST_EVENTS, SHARE = 1_000, 0.1
+LEAST_EVENTS, SHARE = 200, 0.1
 
 
 class Background:
