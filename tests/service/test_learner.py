@@ -45,8 +45,12 @@ def test_after_all_steps_it_is_as_if_taught_directly():
     expected = directly.posterior.predict(X)
     np.testing.assert_allclose(later.posterior.predict(X).mean, expected.mean, atol=1e-9)
     assert (later.steps, later.waiting) == (61, 0)
-    assert later.regret().median == pytest.approx(directly.regret().median, rel=1e-6)
-    assert later.regret().rounds == 30
+    told = later.regret()
+    assert told.median == pytest.approx(directly.regret().median, rel=1e-6)
+    assert told.rounds == 30
+    later.witness(X, np.array([0, 3]), TopK(2))
+    later.catch_up()
+    assert later.regret() is told  # until there are half as many rounds again
 
 
 def test_a_decision_is_a_function_of_its_basis():

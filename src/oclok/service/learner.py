@@ -6,6 +6,7 @@ policy thinks is a function of the number of steps that it has taken: a decision
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
@@ -20,7 +21,7 @@ from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
 from oclok.policies.calibration import Calibration
 from oclok.policies.gp import GPPolicy
-from oclok.policies.regret import Regret
+from oclok.policies.regret import GROWTH, Regret
 from oclok.posterior.base import Posterior
 from oclok.posterior.prediction import Asked
 from oclok.typing import ArrayLike, FloatArray, IntArray
@@ -48,6 +49,8 @@ class Learner(Policy):
 
     #: May be asked while it learns.
     is_concurrent = True
+    _regret: Regret | None
+    _judging: threading.Lock
 
     def __init__(self, policy: GPPolicy) -> None:
         super().__init__(policy.oracle)
@@ -82,10 +85,17 @@ class Learner(Policy):
         with self._turn:
             return self.policy.calibration()
 
-    def regret(self, level: float = 0.95) -> Regret:
-        """Return how much was left on the table so far, as the posterior sees it."""
-        with self._turn:
-            return self.policy.regret(level)
+    def regret(self) -> Regret:
+        """Return how much was left on the table, as the posterior sees it, until lately.
+
+        It is computed by a copy, as it can take seconds, when there are half as many rounds again.
+        """
+        with self._judging:
+            if self._regret is None or self.policy.round >= GROWTH * self._regret.rounds:
+                with self._turn:
+                    twin = copy.deepcopy(self.policy)
+                self._regret = twin.regret()
+            return self._regret
 
     def propose(self, contexts: ArrayLike, oracle: Oracle | None = None) -> tuple[Decision, Belief]:
         """Return what the policy would choose after the steps taken so far."""
@@ -153,6 +163,8 @@ class Learner(Policy):
         self._queue: deque[tuple[float, str, tuple[Any, ...]]] = deque()
         self._turn = threading.RLock()
         self._asked = threading.local()
+        self._regret = None
+        self._judging = threading.Lock()
 
     def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         raise NotImplementedError  # the policy believes
@@ -162,7 +174,7 @@ class Learner(Policy):
 
     def _state(self) -> dict[str, Any]:
         self.catch_up()
-        hidden = ("_queue", "_turn", "_asked")
+        hidden = ("_queue", "_turn", "_asked", "_regret", "_judging")
         return {name: value for name, value in self.__dict__.items() if name not in hidden}
 
     def _restore(self, state: dict[str, Any]) -> None:

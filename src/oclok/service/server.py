@@ -54,7 +54,9 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listening = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as reason:
-        raise InputError(f"cannot listen on {host}, port {port}: {reason.strerror}") from None
+        raise InputError(
+            f"cannot listen on {host}, port {port}: {os.strerror(reason.errno or 0)}"
+        ) from None
     # Connections inherit it. asyncio sets it only on sockets that say that they are TCP, not on
     # those of several workers, whose answers would each wait 40 ms for an acknowledgement.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -30,6 +30,7 @@ SHOWN = 300
 
 def agent(model: Model) -> AgentAnswer:
     """Return what is known of an agent."""
+    regret = _regret(model)
     with model.lock:
         counts = model.agent.counts()
         schema = model.agent.schema
@@ -42,7 +43,7 @@ def agent(model: Model) -> AgentAnswer:
             late=model.agent.late(time.time()),
             calibration=_plain_value(vars(judged := model.learner.calibration()))
             | {"verdict": judged.verdict},
-            regret=_regret(model),
+            regret=regret,
             health=[vars(finding) for finding in model.agent.health()],
             weights=_weights(model),
             features=None if schema is None else schema.to_json(),

@@ -16,7 +16,8 @@ function el(tag, attributes = {}, ...children) {
 
 function number(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  return Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(digits);
+  if (Number.isInteger(value) || Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
+  return value.toPrecision(digits);
 }
 
 function when(seconds) {
@@ -149,9 +150,9 @@ function agentPage(name) {
     top.set("Decisions late", number(agent.late));
     top.set("Quarantined", number(agent.quarantined));
     const { regret } = agent;
-    top.set("Left on the table", regret
-      ? `${number(regret.median, 3)} (${number(regret.lower, 2)} to ${number(regret.upper, 2)})` : "–");
-    top.set("Calibration", agent.calibration ? agent.calibration.verdict : "–");
+    top.set("Left on the table", regret ? `${number(regret.lower, 2)} to ${number(regret.upper, 2)}` : "–");
+    const { verdict } = agent.calibration;
+    top.set("Calibration", verdict === "neither" ? "good" : verdict);
     drawOutcomes(outcomes, history);
     drawCoverage(coverage, agent.calibration);
     drawWeights(weights, agent.weights);
@@ -169,7 +170,7 @@ function agentPage(name) {
       key: decision.id,
       cells: [
         link(decision.id, `/agents/${encodeURIComponent(name)}/decisions/${encodeURIComponent(decision.id)}`),
-        num(decision.round), text(when(decision.time)), num(decision.arms),
+        num(decision.round), { text: when(decision.time), number: true }, num(decision.arms),
         text(decision.chosen.join(", ")),
         text(told(Object.values(decision.outcomes))),
       ],
