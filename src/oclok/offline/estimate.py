@@ -51,7 +51,8 @@ class Estimate:
     Attributes:
         method: how it was made.
         value: the estimate; NaN where the log has nothing to say.
-        lower, upper: interval that covers the true value with probability `level`.
+        lower: lower end of the interval that covers the true value with probability `level`.
+        upper: its upper end.
         level: nominal coverage.
         rounds: number of rounds in the log.
         matched: number of rounds in which the policy chose (some of) what was logged; 0 for a
