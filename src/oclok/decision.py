@@ -25,8 +25,8 @@ class Decision(Persistent):
         super_arm: positions, ascending, into the contexts given to `select`; shape (K,).
         contexts: contexts of the chosen base arms; shape (K, D).
         index: their indices; shape (K,).
-        mean, std: their posterior means and standard deviations; shape (K,), or None where the
-            policy has none.
+        mean: their posterior means; shape (K,), or None where the policy has none.
+        std: their posterior standard deviations; the same.
         is_exact: the exact posterior would, provably, have chosen this super arm.
 
     Examples:

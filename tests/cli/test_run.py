@@ -242,12 +242,14 @@ def test_the_module_runs_and_importing_the_library_stays_light():
 
 
 def test_own_data_are_compared_in_one_command(oclok, tmp_path):
-    rows = [f"{t},{x},{x * x}" for t in range(4) for x in (0.1, 0.5, 0.9)]
-    (tmp_path / "mine.csv").write_text("round,x,outcome\n" + "\n".join(rows))
-    code, out, _ = oclok(
-        "run", "table", "--data", "mine.csv", "--k", "1", "--repeats", "2", "--jobs", "1",
-        "--policies", "c2ucb,random",
-    )  # fmt: skip
+    rows = [f"{t},{x},{x * x},text" for t in range(4) for x in (0.1, 0.5, 0.9)]
+    (tmp_path / "mine.csv").write_text("round,x,outcome,note\n" + "\n".join(rows))
+    table = ("run", "table", "--data", "mine.csv", "--k", "1", "--features", "x")
+    code, out, _ = oclok(*table, "--repeats", "2", "--jobs", "1", "--policies", "ucb,random")
     assert code == 0
     assert "Policies on mine.csv" in out
+    assert "Regret against UCB" in out
     assert (tmp_path / "results/table/report.html").exists()
+    code, out, _ = oclok(*table, "--help")
+    assert code == 0
+    assert "bayes-ucb-refit" in out

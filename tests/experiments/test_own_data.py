@@ -38,7 +38,18 @@ def test_every_policy_can_play(file, tmp_path):
     shop = table_experiment(file, 2, "day", "sold")
     labels = set(run(shop, shop.settings(rounds=2, repeats=1), tmp_path, jobs=1)["policy"])
     assert labels == {spec.label for spec in shop.policies}
-    assert len(labels) >= 10
+    assert len(labels) >= 11
+    assert shop.policies[0].label == "UCB"  # the one that needs no kernel
+
+
+def test_named_features_leave_other_columns_out(file, tmp_path):
+    frame = pd.read_csv(file).assign(shop="corner")
+    other = tmp_path / "shop.csv"
+    frame.to_csv(other, index=False)
+    with pytest.raises(DataError, match="column 'shop' must be numeric"):
+        table_experiment(other, 2, "day", "sold")
+    shop = table_experiment(other, 2, "day", "sold", ["price"])
+    assert shop.problem(shop.settings(), "", 30, 0).features == ["price"]
 
 
 @pytest.mark.parametrize("missing", [{"data": None}, {"k": None}])

@@ -17,14 +17,54 @@ def make(scores, weights, level=0.95):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_the_interval_is_that_of_a_t_test(level):
-    scores = np.random.default_rng(0).normal(3, 2, 50)
+def test_without_skewness_the_interval_is_that_of_a_t_test(level):
+    half = np.random.default_rng(0).normal(3, 2, 25)
+    scores = np.concatenate([half, 6 - half])
     estimate = make(scores, np.ones(50), level)
     judge = stats.ttest_1samp(scores, 0).confidence_interval(level)
     assert estimate.value == pytest.approx(scores.mean())
     assert (estimate.lower, estimate.upper) == pytest.approx((judge.low, judge.high))
     assert estimate.effective_sample_size == pytest.approx(50)
     assert estimate.warnings == ()
+
+
+def test_the_ends_are_where_halls_transformation_meets_students_quantiles():
+    rng = np.random.default_rng(0)
+    scores, weights = rng.exponential(size=80), rng.exponential(size=80)
+    estimate = make(scores, weights)
+    a = stats.skew(scores) / np.sqrt(80)
+    ends = np.array([estimate.upper, estimate.lower])
+    x = (scores.mean() - ends) / stats.sem(scores)
+    g = x + a * x**2 / 3 + a**2 * x**3 / 27 + a / 6
+    reach = stats.t.ppf(0.975, estimate.effective_sample_size - 1)
+    np.testing.assert_allclose(g, [-reach, reach])
+    assert estimate.upper - scores.mean() > scores.mean() - estimate.lower
+
+
+def test_turning_scores_round_turns_the_interval_round():
+    scores = np.random.default_rng(0).exponential(size=80)
+    there, back = make(scores, np.ones(80)), make(-scores, np.ones(80))
+    assert (there.lower, there.upper) == pytest.approx((-back.upper, -back.lower))
+
+
+def test_equal_scores_have_an_interval_of_one_point():
+    estimate = make(np.full(40, 2.5), np.ones(40))
+    assert estimate.lower == estimate.value == estimate.upper == 2.5
+
+
+def test_skewed_scores_are_covered_from_both_sides_where_a_t_test_misses_on_one():
+    rng = np.random.default_rng(0)
+    below = above = missed_by_t = 0
+    for _ in range(1000):
+        weights = 6.0 * (rng.random(240) < 1 / 6)
+        scores = 0.9 - weights * rng.exponential(0.04, 240)  # a reward close to saturation
+        estimate = make(scores, weights)
+        below += estimate.lower > 0.86
+        above += estimate.upper < 0.86
+        reach = stats.t.ppf(0.975, 239) * stats.sem(scores)
+        missed_by_t += abs(scores.mean() - 0.86) > reach
+    assert max(below, above) < 35
+    assert missed_by_t > 60
 
 
 def test_the_effective_sample_size_is_kishs():

@@ -60,3 +60,28 @@ def test_it_says_that_it_is_an_opinion_and_changes_nothing(world):
 def test_it_warns_where_the_model_has_seen_nothing_like_the_policys_arms(world):
     opinion = model_opinion(world.Fixed(), world.log(30, 0), ExactPosterior(RBF(0.001), 50.0))
     assert "next to nothing like 100%" in str(opinion.warnings[0])
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_without_a_posterior_kernel_noise_and_scale_are_learned_from_the_log(world, scale):
+    log = Log(
+        LoggedRound(current.contexts, current.super_arm, scale * current.outcomes, TopK(2))
+        for current in world.log(80, 0)
+    )
+    opinion = model_opinion(world.Fixed(), log)
+    assert "a model's opinion (MixturePosterior)" in repr(opinion)
+    assert opinion.value == pytest.approx(scale * world.true_value(), rel=0.1)
+    assert opinion.lower < scale * world.true_value() < opinion.upper
+    assert opinion.warnings == ()
+
+
+def test_without_a_posterior_it_warns_of_arms_that_are_like_none_in_the_log(world):
+    rng = np.random.default_rng(0)
+    far = [0.0, 100.0]  # wanted by the policy, logged never
+    rounds = []
+    for _ in range(40):
+        contexts = np.vstack([rng.uniform((1, 0), (2, 1), (3, 2)), far])
+        outcomes = np.sin(6 * contexts[:2]).sum(axis=1)
+        rounds.append(LoggedRound(contexts, [0, 1], outcomes, TopK(1)))
+    (warning,) = model_opinion(world.Fixed(), Log(rounds)).warnings
+    assert "next to nothing like 100%" in str(warning)

@@ -207,3 +207,10 @@ def test_residuals_in_which_f_has_a_share_weigh_more_in_the_second_test() -> Non
     odd = np.abs(np.arange(400) - 200) < 20  # the smallest of all: not odd unless they weigh more
     assert calibrate(z, np.where(odd, 0.9, 1e-3)).verdict == "underconfident"
     assert calibrate(z, np.zeros(400)).verdict == "neither"
+
+
+def test_it_says_in_words_what_was_found():
+    z = np.random.default_rng(0).normal(size=400)
+    assert str(calibrate(z, np.ones(400))).startswith("neither over- nor underconfident (p = ")
+    assert str(calibrate(3 * z, np.ones(400))).startswith("overconfident (p = ")
+    assert "no outcomes yet" in str(calibrate(z[:0], z[:0]))

@@ -152,3 +152,16 @@ def test_the_promise_in_the_figure_of_bands_is_that_of_the_policies(folder):
     svg = (folder / "figures/coverage.svg").read_text(encoding="utf8")
     assert "Promised: 0.7" in svg
     assert "Promised: 0.95" not in svg
+
+
+def test_settings_are_shown_as_people_would_write_them(make_results, tmp_path):
+    settings = {
+        "parameters": {"UCB": {}, "Mine": {"width": 0.1 + 0.2, "oracle": None}},
+        "code": {"variants": {"": "2fda"}},
+        "options": {"data": None},
+    }
+    folder = keep(tmp_path / "mine", make_results("movies", repeats=1), **settings)
+    text = Page(write(folder).read_text(encoding="utf8")).text
+    assert "UCB; Mine (width 0.3, oracle –)" in text
+    assert "variants (2fda)" in text
+    assert "data: –" in text

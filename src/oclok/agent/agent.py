@@ -58,13 +58,14 @@ class Agent(Persistent):
         explainable: for how many of the latest decisions `explain` knows all arms.
         clock: returns the time in seconds.
 
-    >>> from oclok.oracles import TopK
-    >>> agent = Agent(oracle=TopK(1))
-    >>> decision = agent.decide({"w1": {"skill": 0.2}, "w2": {"skill": 0.9}})
-    >>> decision.chosen
-    ['w1']
-    >>> agent.learn(decision.id, {"w1": 0.3}).learned
-    ['w1']
+    Examples:
+        >>> from oclok.oracles import TopK
+        >>> agent = Agent(oracle=TopK(1))
+        >>> decision = agent.decide({"w1": {"skill": 0.2}, "w2": {"skill": 0.9}})
+        >>> decision.chosen
+        ['w1']
+        >>> agent.learn(decision.id, {"w1": 0.3}).learned
+        ['w1']
     """
 
     def __init__(

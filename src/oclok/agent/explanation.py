@@ -23,7 +23,8 @@ class Evidence:
     """An outcome learned before, near to an arm.
 
     Attributes:
-        decision, arm: whose outcome it is.
+        decision: in which it was chosen.
+        arm: whose outcome it is.
         outcome: what was learned.
         distance: between the two arms' encoded features.
     """

@@ -13,12 +13,13 @@ from oclok.typing import ArrayLike, FloatArray
 class Recent(Persistent):
     """Keeps the latest `size` numbers it was given, in order.
 
-    >>> recent = Recent(3)
-    >>> recent.extend([1.0, 2.0, 3.0, 4.0])
-    >>> recent.values
-    array([2., 3., 4.])
-    >>> recent.count
-    4
+    Examples:
+        >>> recent = Recent(3)
+        >>> recent.extend([1.0, 2.0, 3.0, 4.0])
+        >>> recent.values
+        array([2., 3., 4.])
+        >>> recent.count
+        4
     """
 
     def __init__(self, size: int) -> None:

@@ -38,14 +38,15 @@ class Schema(Persistent):
         features: `{name: kind}`, with the kind's own settings where they matter:
             `{"price": "number", "city": {"kind": "category", "values": ["Rome", "Oslo"]}}`.
 
-    >>> from oclok.agent.arms import as_arms
-    >>> arms = as_arms({"a": {"price": 10.0, "new": True}, "b": {"price": 30.0, "new": False}})
-    >>> schema = Schema.infer(arms)
-    >>> schema.encode(arms)
-    array([[-1.,  0.,  1.,  0.],
-           [ 1.,  0.,  0.,  0.]])
-    >>> Schema(schema.to_json()) == schema
-    True
+    Examples:
+        >>> from oclok.agent.arms import as_arms
+        >>> arms = as_arms({"a": {"price": 10.0, "new": True}, "b": {"price": 30.0, "new": False}})
+        >>> schema = Schema.infer(arms)
+        >>> schema.encode(arms)
+        array([[-1.,  0.,  1.,  0.],
+               [ 1.,  0.,  0.,  0.]])
+        >>> Schema(schema.to_json()) == schema
+        True
     """
 
     def __init__(self, features: Mapping[str, str | Mapping[str, Any] | Feature]) -> None:

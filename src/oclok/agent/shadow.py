@@ -37,7 +37,8 @@ class Comparison:
         different: in how many of them the agent would have chosen otherwise.
         gain: expected change of a round's sum of outcomes, had the agent decided; NaN if nothing
             is known of it.
-        lower, upper: the interval that the gain is in with probability `level`.
+        lower: lower end of the interval that the gain is in with probability `level`.
+        upper: its upper end.
         level: of the interval.
     """
 

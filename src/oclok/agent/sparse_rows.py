@@ -17,11 +17,12 @@ from oclok.typing import FloatArray, IntArray
 class SparseRows(Persistent):
     """A growing (N, D) matrix, stored sparse and read dense.
 
-    >>> rows = SparseRows()
-    >>> rows.append(np.array([[0.0, 2.0], [0.0, 0.0], [3.0, 4.0]]))
-    >>> rows[1:3]
-    array([[0., 0.],
-           [3., 4.]])
+    Examples:
+        >>> rows = SparseRows()
+        >>> rows.append(np.array([[0.0, 2.0], [0.0, 0.0], [3.0, 4.0]]))
+        >>> rows[1:3]
+        array([[0., 0.],
+               [3., 4.]])
     """
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ def compare(
         seed: of the bootstrap.
 
     Returns:
-        Indexed by `variant` and `policy`, without the reference:
+        Table indexed by `variant` and `policy`, without the reference. Columns are
 
         - `repeats`: n, those that both policies have,
         - `regret`, `reference_regret`: mean regrets,

@@ -20,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Decide sets under uncertainty: simulations of the O'CLOK-UCB paper, and their reports.",
+    help="Decide sets under uncertainty: simulate, compare, report, serve.",
 )
 app.command(add_help_option=False)(run.run)  # its --help also knows experiments
 app.command()(run.paper)

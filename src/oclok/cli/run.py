@@ -80,6 +80,12 @@ def run(
     outcome_column: Annotated[
         str, typer.Option(help="For table: column with the outcomes.")
     ] = "outcome",
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For table: columns that are features, such as price,size; by default all others."
+        ),
+    ] = None,
     quick: Quick = False,
     output: Output = None,
     fresh: Fresh = False,
@@ -111,17 +117,26 @@ def run(
 
     * `oclok run table --data my.parquet --k 5` compares all policies on your own data.
     """
-    if list_ or help_ or experiment is None:
-        _show(context, experiment, list_)
+    if list_:
+        _list()
+        return
+    if experiment is None or (help_ and experiment == OWN_DATA and data is None):
+        print(context.get_help())
         return
     if experiment == OWN_DATA:
         from oclok.experiments.own_data import table_experiment
 
-        chosen = table_experiment(data, k, round_column, outcome_column)
-    elif k is not None:
-        raise ExperimentError(f"{experiment} takes no --k; leave it out")
+        chosen = table_experiment(data, k, round_column, outcome_column, _split(features))
+    elif k is not None or features:
+        raise ExperimentError(
+            f"{experiment} takes no --{'features' if features else 'k'}; leave it out"
+        )
     else:
         chosen = find_experiment(experiment, EXPERIMENTS)
+    if help_:
+        print(context.get_help())
+        Console().print(policies_table(chosen))
+        return
     home = _usual_folder(quick)
     if as_published or quirk:
         chosen = published.as_published(chosen, quirk or ())
@@ -130,7 +145,7 @@ def run(
         rounds=rounds,
         repeats=repeats,
         seed=seed,
-        policies=[name for names in policies or [] for name in names.split(",")],
+        policies=_split(policies),
         quick=quick,
         data=None if data is None else str(data.resolve()),
         oracle=oracle,
@@ -213,18 +228,16 @@ def _run_and_report(
     write_report(folder, reference)
 
 
-def _show(context: typer.Context, experiment: str | None, wants_list: bool) -> None:
-    """Print what can be run, or the help of the command with the policies of an experiment."""
-    if wants_list:
-        Console().print(experiments_table(EXPERIMENTS.values()))
-        print(f"\nYour own data: oclok run {OWN_DATA} --data my.parquet --k 5")
-        print("Your own experiment: oclok run my_experiment.py")
-        return
-    named = experiment not in (None, OWN_DATA)
-    chosen = find_experiment(str(experiment), EXPERIMENTS) if named else None
-    print(context.get_help())
-    if chosen is not None:
-        Console().print(policies_table(chosen))
+def _list() -> None:
+    """Print what can be run."""
+    Console().print(experiments_table(EXPERIMENTS.values()))
+    print(f"\nYour own data: oclok run {OWN_DATA} --data my.parquet --k 5")
+    print("Your own experiment: oclok run my_experiment.py")
+
+
+def _split(given: list[str] | None) -> list[str]:
+    """Return the names in an option that may be repeated and may have several, with commas."""
+    return [name for names in given or [] for name in names.split(",")]
 
 
 def _usual_folder(quick: bool) -> Path:

@@ -29,6 +29,8 @@ def read_frame(path: str | PathLike[str]) -> pd.DataFrame:
     suffixes = {suffix.lower() for suffix in file.suffixes}
     if not suffixes & {".csv", ".parquet"}:
         raise DataError(f"{path}: expected a file whose name ends in .csv, .csv.gz or .parquet")
+    if not file.exists():
+        raise DataError(f"{path}: there is no such file")
     try:
         return pd.read_parquet(file) if ".parquet" in suffixes else pd.read_csv(file)
     except (OSError, ValueError, ImportError) as reason:  # parser and Arrow errors are ValueErrors
@@ -79,8 +81,8 @@ def numeric_columns(
             raise DataError(
                 f"column {name!r} must be numeric; it is {column.dtype}"
                 + (f" with values such as {sample}" if sample else "")
-                + ": leave it out of features=, one-hot encode it (pandas.get_dummies), or use an "
-                "Agent, which encodes columns itself"
+                + ": name the features without it (features=, --features), one-hot encode it "
+                "(pandas.get_dummies), or use an Agent, which encodes columns itself"
             )
         result[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = ~(np.abs(result) <= LARGEST_CONTEXT)

@@ -34,8 +34,8 @@ def find_experiment(name: str, known: Mapping[str, Experiment]) -> Experiment:
     if variable:
         return _chosen(_module(place), place, variable)
     raise ExperimentError(
-        f"there is no experiment {name!r}; there are {', '.join(known)}; or give a file such as "
-        "my_experiment.py, or module:name"
+        f"there is no experiment {name!r}; there are {', '.join(known)}, and table, for your own "
+        "data; or give a file such as my_experiment.py, or module:name"
     )
 
 

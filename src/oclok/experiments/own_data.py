@@ -1,11 +1,13 @@
 """Your own data as an experiment: all policies on a table that has the outcome of every arm.
 
 Each repeat plays the rounds of the table in an order of its own. Features are scaled to [0, 1].
-Outcomes may have any scale: priors are given the mean and standard deviation of the column.
+Outcomes may have any scale: UCB learns it, with kernel and noise; the priors of the other
+policies are given the mean and standard deviation of the column.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from oclok.policies import (
     ACCUCB,
     C2UCB,
     CCMAB,
+    UCB,
     BayesUCB,
     EpsilonGreedy,
     LinearThompson,
@@ -40,24 +43,31 @@ MOST_SPLIT = 8
 
 
 def table_experiment(
-    data: str | Path | None, k: int | None, round_column: str, outcome_column: str
+    data: str | Path | None,
+    k: int | None,
+    round_column: str,
+    outcome_column: str,
+    features: Sequence[str] = (),
 ) -> Experiment:
     """Return the experiment that compares all policies on a CSV or Parquet file.
 
     Args:
-        data: the file; one row per arm and round, all columns but the two named are features.
+        data: the file; one row per arm and round.
         k: how many arms are picked in a round.
         round_column: says which round a row belongs to.
         outcome_column: has the outcomes.
+        features: columns that are features; all others if there are none.
     """
     if data is None or k is None:
         raise ExperimentError("table needs a file and a number: --data my.parquet --k 5")
-    problem = Table.from_file(data, round=round_column, outcome=outcome_column, k=k)
-    make = partial(_table, k=k, round_column=round_column, outcome_column=outcome_column)
+    columns: dict[str, Any] = {"round": round_column, "outcome": outcome_column}
+    if features:
+        columns["features"] = tuple(features)
+    problem = Table.from_file(data, k=k, **columns)
     return Experiment(
         name="table",
         title=f"Policies on {Path(data).name}",
-        variants={"": make},
+        variants={"": partial(_table, k=k, columns=columns)},
         policies=_policies(problem),
         rounds=len(problem),
         options={"data": str(Path(data).resolve())},
@@ -65,14 +75,8 @@ def table_experiment(
 
 
 def _table(
-    rounds: int,
-    seed: np.random.SeedSequence,
-    data: str,
-    k: int,
-    round_column: str,
-    outcome_column: str,
+    rounds: int, seed: np.random.SeedSequence, data: str, k: int, columns: Mapping[str, Any]
 ) -> Problem:
-    columns: dict[str, Any] = {"round": round_column, "outcome": outcome_column}
     return Table.from_file(data, **columns, k=k, rounds=rounds, seed=seed).scaled()
 
 
@@ -84,6 +88,7 @@ def _policies(problem: Table) -> list[PolicySpec]:
     kernel = ConstantKernel(size**2) + ConstantKernel(scale**2) * RBF(LENGTHSCALE)
     gp = {"kernel": kernel, "noise_std": noise_std}
     specs = [
+        *sweep(UCB, label="UCB"),
         *sweep(OClokUCB, label=OCLOK, **gp),
         *sweep(BayesUCB, label="Bayes-UCB", **gp),
         *sweep(BayesUCB, label="Bayes-UCB refit", refit_every=REFIT_EVERY, **gp),

@@ -69,7 +69,7 @@ def run(
         progress: called at the start and whenever something is finished.
 
     Returns:
-        One row per round of each run: the columns of `oclok.simulation.simulate` after
+        One row per round of each run. The columns are those of `oclok.simulation.simulate` after
         `experiment`, `variant`, `policy`, `horizon`, `repeat` (from 0 on) and `data`, and before
         `policy_…` and `problem_…`, the parameters that were declared, and `run`, the identity of
         the run. The `attrs` have `notes` on the data, the `dates` of the first and the last run,

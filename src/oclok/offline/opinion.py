@@ -16,16 +16,21 @@ from oclok.offline.estimate import Estimate, OverlapWarning
 from oclok.offline.log import Log
 from oclok.policies.base import Policy
 from oclok.posterior.base import Posterior
+from oclok.posterior.mixture import MixturePosterior
+from oclok.typing import FloatArray
 from oclok.validation import as_probability
 
 #: A base arm whose standard deviation is above this share of the prior's is news to the model.
 STRANGE = 0.9
+#: A mixture learns the scale of f, so that its prior says nothing of it. This share of the
+#: standard deviation of the outcomes stands in: far from all it has seen, it says 0.6 or more.
+MIXTURE_PRIOR = 0.6
 #: A policy of whose base arms more than this share is news cannot be judged by the model.
 MOST_STRANGE = 0.1
 
 
 def model_opinion(
-    policy: Policy, log: Log, posterior: Posterior, *, level: float = 0.95
+    policy: Policy, log: Log, posterior: Posterior | None = None, *, level: float = 0.95
 ) -> Estimate:
     """Predict the reward per round of a policy that decides as it is and learns no more.
 
@@ -35,30 +40,30 @@ def model_opinion(
     Args:
         policy: makes a decision in every round of the log; it is copied, not changed.
         log: what the posterior learns and the policy is judged on.
-        posterior: the model before it has learned the log; it is copied, not changed.
+        posterior: the model before it has learned the log; it is copied, not changed. Left out, a
+            `MixturePosterior`, which learns kernel, noise and scale from the log.
         level: probability of the interval, in the model's opinion.
 
     Examples:
-        >>> from sklearn.gaussian_process.kernels import RBF
         >>> from oclok.offline import LoggedRound
         >>> from oclok.oracles import TopK
         >>> from oclok.policies import C2UCB
-        >>> from oclok.posterior import DictionaryPosterior
         >>> contexts = [[0.0], [1.0], [2.0]]
         >>> log = Log(LoggedRound(contexts, [t % 3], [t % 3], TopK(1)) for t in range(30))
         >>> policy = C2UCB()
         >>> policy.observe(*log.observations)
-        >>> opinion = model_opinion(policy, log, DictionaryPosterior(RBF(1.0), 0.1))
+        >>> opinion = model_opinion(policy, log)
         >>> round(opinion.value, 1)
         2.0
     """
     reach = float(ndtri((1 + as_probability(level, "level")) / 2))
+    posterior = MixturePosterior() if posterior is None else posterior
     model = posterior.copy()
     model.update(*log.observations)
     values, strange = np.empty((len(log), 3)), []
     for t, (current, chosen) in enumerate(zip(log, decide(policy, log), strict=True)):
         mean, std = model.predict(current.contexts)
-        _, prior_std = posterior.predict(current.contexts)
+        prior_std = _prior_std(posterior, log, current.contexts)
         strange.append(std[chosen] > STRANGE * prior_std[chosen])
         values[t] = [current.value(mean + by * std, chosen) for by in (0.0, -reach, reach)]
     value, lower, upper = values.mean(axis=0).tolist()
@@ -78,3 +83,10 @@ def model_opinion(
         "the kernel and the noise of the model are right: this is no measurement",
         (doubt,) if share > MOST_STRANGE else (),
     )
+
+
+def _prior_std(posterior: Posterior, log: Log, contexts: FloatArray) -> FloatArray:
+    """Return what the standard deviation of f is before the log says anything, shape (M,)."""
+    if isinstance(posterior, MixturePosterior):
+        return np.full(len(contexts), MIXTURE_PRIOR * log.observations[1].std())
+    return posterior.predict(contexts).std

@@ -135,11 +135,12 @@ class Coverage(CoverageOracle):
             u(I) + (1 - 1/e) (opt - u(I)), where opt is the best u of all sets that contain I;
             that is at least (1 - 1/e) opt.
 
-    >>> oracle = Coverage(left=[0, 0, 1, 1, 2], right=[0, 1, 1, 2, 3], k=2)
-    >>> oracle([0.9, 0.9, 0.9, 0.8, 0.95])
-    array([0, 1, 4])
-    >>> round(oracle.value([0.9, 0.9, 0.9, 0.8, 0.95], [0, 1, 4]), 6)
-    2.75
+    Examples:
+        >>> oracle = Coverage(left=[0, 0, 1, 1, 2], right=[0, 1, 1, 2, 3], k=2)
+        >>> oracle([0.9, 0.9, 0.9, 0.8, 0.95])
+        array([0, 1, 4])
+        >>> round(oracle.value([0.9, 0.9, 0.9, 0.8, 0.95], [0, 1, 4]), 6)
+        2.75
     """
 
     def __init__(

@@ -55,9 +55,10 @@ class TIMPlus(CoverageOracle):
         seed: None draws the same random numbers in each call; with a seed they go on from call
             to call.
 
-    >>> oracle = TIMPlus(left=[0, 0, 1, 1, 2], right=[0, 1, 1, 2, 3], k=2)
-    >>> oracle([0.9, 0.9, 0.9, 0.8, 0.95])
-    array([0, 1, 4])
+    Examples:
+        >>> oracle = TIMPlus(left=[0, 0, 1, 1, 2], right=[0, 1, 1, 2, 3], k=2)
+        >>> oracle([0.9, 0.9, 0.9, 0.8, 0.95])
+        array([0, 1, 4])
     """
 
     def __init__(

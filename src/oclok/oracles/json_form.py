@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 def oracle_from_json(form: Mapping[str, Any]) -> Oracle:
     """Return the oracle that `form`, an object parsed from JSON, describes.
 
-    >>> oracle_from_json({"kind": "Knapsack", "costs": "price", "budget": 100})
-    Knapsack(costs='price', budget=100.0)
+    Examples:
+        >>> oracle_from_json({"kind": "Knapsack", "costs": "price", "budget": 100})
+        Knapsack(costs='price', budget=100.0)
     """
     if not isinstance(form, Mapping):
         raise InputError(f'an oracle must be an object such as {{"kind": "TopK"}}; got {form!r}')

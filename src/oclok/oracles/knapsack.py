@@ -58,9 +58,10 @@ class Knapsack(ExactSumOracle):
         costs: cost of each base arm, at least 0, shape (M,); or the name of a column.
         budget: the largest sum of costs, at least 0.
 
-    >>> oracle = Knapsack(costs=[0.5, 0.4, 0.3, 0.3], budget=0.6)
-    >>> oracle([0.9, 0.8, 0.5, 0.6])
-    array([2, 3])
+    Examples:
+        >>> oracle = Knapsack(costs=[0.5, 0.4, 0.3, 0.3], budget=0.6)
+        >>> oracle([0.9, 0.8, 0.5, 0.6])
+        array([2, 3])
     """
 
     is_sequential = True

@@ -41,9 +41,10 @@ class Matching(ExactSumOracle):
             that only edges with a positive index are chosen.
         at_most: take `k` as a limit, and leave out edges whose index is not positive.
 
-    >>> oracle = Matching(left=[0, 0, 1, 1], right=[0, 1, 0, 1], k=2)
-    >>> oracle([0.9, 0.8, 0.7, 0.1])
-    array([1, 2])
+    Examples:
+        >>> oracle = Matching(left=[0, 0, 1, 1], right=[0, 1, 0, 1], k=2)
+        >>> oracle([0.9, 0.8, 0.7, 0.1])
+        array([1, 2])
     """
 
     per_arm = ("left", "right")

@@ -45,9 +45,10 @@ class Path(ExactSumOracle):
         source: node at which paths start.
         target: node at which they end.
 
-    >>> oracle = Path(tail=[0, 0, 1, 2], head=[1, 2, 3, 3], source=0, target=3)
-    >>> oracle([-1.0, -5.0, -3.0, -0.5])
-    array([0, 2])
+    Examples:
+        >>> oracle = Path(tail=[0, 0, 1, 2], head=[1, 2, 3, 3], source=0, target=3)
+        >>> oracle([-1.0, -5.0, -3.0, -0.5])
+        array([0, 2])
     """
 
     per_arm = ("tail", "head")

@@ -55,9 +55,10 @@ class Program(ExactSumOracle):
 
     Two base arms, but not both of the first two:
 
-    >>> oracle = Program([[1, 1, 1, 1], [1, 1, 0, 0]], lower=[2, 0], upper=[2, 1])
-    >>> oracle([0.9, 0.8, 0.1, 0.3])
-    array([0, 3])
+    Examples:
+        >>> oracle = Program([[1, 1, 1, 1], [1, 1, 0, 0]], lower=[2, 0], upper=[2, 1])
+        >>> oracle([0.9, 0.8, 0.1, 0.3])
+        array([0, 3])
     """
 
     def __init__(self, A: Any, lower: ArrayLike | None, upper: ArrayLike | None) -> None:

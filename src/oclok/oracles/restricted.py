@@ -18,9 +18,10 @@ class RestrictedOracle(Oracle):
         positions: of the base arms to choose from; distinct, made ascending.
         size: M, the number of all base arms.
 
-    >>> from oclok.oracles import TopK
-    >>> RestrictedOracle(TopK(2), [0, 2, 3], size=5)([0.1, 0.9, 0.3, 0.2, 0.8])
-    array([2, 3])
+    Examples:
+        >>> from oclok.oracles import TopK
+        >>> RestrictedOracle(TopK(2), [0, 2, 3], size=5)([0.1, 0.9, 0.3, 0.2, 0.8])
+        array([2, 3])
     """
 
     def __init__(self, oracle: Oracle, positions: ArrayLike, size: int) -> None:

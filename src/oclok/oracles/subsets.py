@@ -33,11 +33,12 @@ class TopK(ParametricOracle):
         reward: nondecreasing function of the sum of the outcomes, such as `np.log1p`, or the
             name of one of NumPy's; the sum itself if left out. Only NumPy's can be saved.
 
-    >>> oracle = TopK(2)
-    >>> oracle([0.3, 0.9, 0.1, 0.9])
-    array([1, 3])
-    >>> TopK(2, reward=np.log1p).value([0.25, 1.0, 0.5, 0.75], [1, 3])
-    1.0116009116784799
+    Examples:
+        >>> oracle = TopK(2)
+        >>> oracle([0.3, 0.9, 0.1, 0.9])
+        array([1, 3])
+        >>> TopK(2, reward=np.log1p).value([0.25, 1.0, 0.5, 0.75], [1, 3])
+        1.0116009116784799
     """
 
     alpha = 1.0
@@ -139,9 +140,10 @@ class Partition(ExactSumOracle):
         limits: the largest number of base arms of any group, or a dict with one for each label,
             where a label that is a number may also be written as a string, as in JSON.
 
-    >>> oracle = Partition(["red", "red", "blue", "blue"], limits={"red": 1, "blue": 2})
-    >>> oracle([0.5, 0.7, 0.2, -0.1])
-    array([1, 2])
+    Examples:
+        >>> oracle = Partition(["red", "red", "blue", "blue"], limits={"red": 1, "blue": 2})
+        >>> oracle([0.5, 0.7, 0.2, -0.1])
+        array([1, 2])
     """
 
     is_sequential = True

@@ -31,7 +31,8 @@ class Belief:
 
     Attributes:
         index: optimistic estimate of each base arm's mean outcome.
-        mean, std: of f, where the policy has them.
+        mean: of f, where the policy has it.
+        std: of f, where the policy has it.
         error: how far the index can be from that of the exact posterior: 0 where it is equal,
             infinite, as it is if left out, where no bound is known.
         prediction: what the policy's posterior said, if it has one.

@@ -45,12 +45,16 @@ class Calibration:
     p_value: float
 
     def __str__(self) -> str:
+        if self.count == 0:
+            return "not judged: no outcomes yet that were foreseen"
         low, high = self.spread_interval
         shares = ", ".join(
             f"{share:.0%} in the {level:.0%} band" for level, share in self.coverage.items()
         )
+        is_neither = self.verdict == "neither"
+        verdict = "neither over- nor underconfident" if is_neither else self.verdict
         return (
-            f"{self.verdict} (p = {self.p_value:.2g}): residuals spread {self.spread:.2f} times "
+            f"{verdict} (p = {self.p_value:.2g}): residuals spread {self.spread:.2f} times "
             f"what was predicted, 99% interval {low:.2f} to {high:.2f}; {shares}; "
             f"{self.count} outcomes"
         )

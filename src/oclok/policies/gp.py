@@ -50,10 +50,10 @@ class GPPolicy(Policy):
     """A policy that believes in a posterior.
 
     Args:
-        kernel: a scikit-learn kernel, with
-        noise_std: standard deviation of the outcomes' noise; or, instead of both,
-        posterior: the posterior to use. By default a `DictionaryPosterior` of the kernel; a
-            `MixturePosterior`, which learns kernel and noise, where neither is given.
+        kernel: a scikit-learn kernel; learned, with the noise, if left out.
+        noise_std: standard deviation of the outcomes' noise.
+        posterior: what to use instead of these two. By default a `DictionaryPosterior` of the
+            kernel; a `MixturePosterior`, which learns kernel and noise, where neither is given.
         oracle: default oracle.
         seed: seed of the policy's own randomness.
         refit_every: fit kernel and noise to the outcomes by `fit_kernel` every so many rounds.

@@ -28,17 +28,18 @@ class OClokUCB(UCBPolicy):
     β_t = 2 log(M π² t² / 3δ) as in Theorem 1.
 
     Args:
-        kernel: a scikit-learn kernel, with
-        noise_std: standard deviation of the outcomes' noise; or, instead of both,
-        posterior: the posterior to use.
+        kernel: a scikit-learn kernel; learned, with the noise, if left out.
+        noise_std: standard deviation of the outcomes' noise.
+        posterior: the posterior to use, instead of `kernel` and `noise_std`.
         oracle: default oracle.
         delta: the regret bound holds with probability at least 1 - delta.
         max_arms: M, the largest number of base arms that will ever be available. Left out, the
             number available in each round is used, which keeps Lemma 1.
         condition_on_chosen: as for `UCBPolicy`; Theorem 1 holds for "guaranteed", and there is no
             certificate for True.
-        refit_every, forget: as for every policy with a posterior, see `GPPolicy`; the
-            certificate holds for neither.
+        refit_every: as for every policy with a posterior, see `GPPolicy`; the certificate does
+            not hold with it.
+        forget: the same.
 
     Examples:
         >>> from sklearn.gaussian_process.kernels import RBF

@@ -25,16 +25,16 @@ class TCGPUCB(GroupThresholds, OClokUCB):
     good enough is ever ruled out.
 
     Args:
-        kernel: a scikit-learn kernel for the reward outcomes, with
-        noise_std: standard deviation of their noise; or, instead of both,
-        posterior: the posterior to use for them.
+        kernel: a scikit-learn kernel for the reward outcomes.
+        noise_std: standard deviation of their noise.
+        posterior: the posterior to use for them, instead of these two.
         oracle: default oracle. With groups it must take any number of base arms, as `TopK`
             does; `select` can be given a function that makes one for the arms that remain.
         delta: each of the two bands, for f and for f', holds with probability 1 - delta.
         max_arms: M, the largest number of base arms that will ever be available, if known.
-        group_kernel, group_noise_std: kernel and noise of the group outcomes; those of the
-            reward outcomes if left out. Or, instead of both,
-        group_posterior: the posterior to use for them.
+        group_kernel: kernel of the group outcomes; that of the reward outcomes if left out.
+        group_noise_std: the same for their noise.
+        group_posterior: the posterior to use for them, instead of these two.
         zeta: ζ in (0, 1). A small one makes it slow to rule groups out, a large one makes it
             explore more for the reward. 0 only without groups: then it is O'CLOK-UCB.
 

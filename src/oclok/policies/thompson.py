@@ -18,12 +18,13 @@ class ThompsonSampling(GPPolicy):
     for a single run, and so no certificate.
 
     Args:
-        kernel: a scikit-learn kernel, with
-        noise_std: standard deviation of the outcomes' noise; or, instead of both,
-        posterior: the posterior to use.
+        kernel: a scikit-learn kernel; learned, with the noise, if left out.
+        noise_std: standard deviation of the outcomes' noise.
+        posterior: the posterior to use, instead of `kernel` and `noise_std`.
         oracle: default oracle.
         seed: seed of the samples.
-        refit_every, forget: as for every policy with a posterior, see `GPPolicy`.
+        refit_every: as for every policy with a posterior, see `GPPolicy`.
+        forget: the same.
 
     Examples:
         >>> from sklearn.gaussian_process.kernels import RBF

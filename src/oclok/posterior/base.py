@@ -113,7 +113,7 @@ class Posterior(Persistent, ABC):
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
 
         Returns:
-            C⁻¹(r - mean), where CCᵀ = covariance + σ²I: independent standard normal numbers if
+            C⁻¹(r - mean), where CCᵀ = covariance + σ²I; independent standard normal numbers if
             kernel and noise are right, shape (N,); and 1 - σ²/C_nn², the fraction of the
             predicted variance that is due to f and not to noise; shape (N,).
         """

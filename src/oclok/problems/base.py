@@ -143,7 +143,7 @@ class Problem(ABC):
 
     name: str
     dimension: int
-    data_name: str = "synthetic"
+    data_name: str = "synthetic data"
     notes: str = ""
 
     def __init_subclass__(cls, **arguments: Any) -> None:

@@ -116,10 +116,19 @@ def _by_variant(summary: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]
 def _plain(value: object) -> str:
     """Return a value of settings.json as people would write it."""
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {_plain(part)}" for name, part in value.items()) or "–"
+        return "; ".join(_named(name, part) for name, part in value.items()) or "–"
     if isinstance(value, list):
         return ", ".join(map(_plain, value)) or "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return "–" if value in (None, "") else str(value)
+
+
+def _named(name: str, value: Any) -> str:
+    if not isinstance(value, dict):
+        return f"{name}: {_plain(value)}"
+    inside = ", ".join(f"{key} {_plain(part)}".lstrip() for key, part in value.items())
+    return f"{name} ({inside})" if inside else name
 
 
 def _decimals(value: float, digits: int) -> str:
