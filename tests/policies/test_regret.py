@@ -91,6 +91,13 @@ def test_what_is_kept_of_past_rounds_is_bounded() -> None:
     assert len(dumps(kept)) < 3_000_000
 
 
+def test_of_rounds_with_many_arms_fewer_are_kept() -> None:
+    kept = regret.KeptRounds()
+    for _ in range(400):
+        kept.add(np.zeros((1500, 1)), np.arange(2), TopK(2))
+    assert 8 <= len(kept) <= regret.MOST_ENTRIES // (1500 * regret.LEAST_DIMENSION)
+
+
 def test_every_round_is_kept_with_the_same_probability(monkeypatch: Any) -> None:
     monkeypatch.setattr(regret, "MOST_ROUNDS", 8)
     counts = np.zeros(40)

@@ -16,7 +16,6 @@ feedback g_t is larger, as Σ_t was: Lemma 3 holds round by round for the Σ_t t
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -156,30 +155,28 @@ class Ledger(Persistent):
 
     def certificate(self, delta: float, assumptions: tuple[Assumption, ...] = ()) -> Certificate:
         """Return the bounds on the regret of all rounds so far."""
-        ledger = copy.copy(self)  # asking changes nothing
-        ledger._waiting = list(self._waiting)
-        ledger._settle()
+        self._settle()
         from_information = 0.0
-        if ledger.largest_super_arm and math.isfinite(ledger.largest_lipschitz):
+        if self.largest_super_arm and math.isfinite(self.largest_lipschitz):
             from_information = regret_bound(
-                rounds=ledger.rounds,
-                k=ledger.largest_super_arm,
-                beta=ledger.sum_beta / ledger.rounds,
-                information_gain=ledger.information_gain,
-                largest_eigenvalue=ledger.largest_eigenvalue,
-                noise_std=ledger.noise_std,
-                lipschitz=ledger.largest_lipschitz,
+                rounds=self.rounds,
+                k=self.largest_super_arm,
+                beta=self.sum_beta / self.rounds,
+                information_gain=self.information_gain,
+                largest_eigenvalue=self.largest_eigenvalue,
+                noise_std=self.noise_std,
+                lipschitz=self.largest_lipschitz,
             )
-        elif ledger.largest_super_arm:
+        elif self.largest_super_arm:
             from_information = math.inf
-        allowance = 2 * ledger.sum_allowance
+        allowance = 2 * self.sum_allowance
         return Certificate(
-            rounds=ledger.rounds,
-            from_widths=2 * ledger.sum_widths + allowance,
+            rounds=self.rounds,
+            from_widths=2 * self.sum_widths + allowance,
             from_information=from_information + allowance,
-            information_gain=ledger.information_gain,
-            largest_eigenvalue=ledger.largest_eigenvalue,
-            widths=ledger.sum_std,
+            information_gain=self.information_gain,
+            largest_eigenvalue=self.largest_eigenvalue,
+            widths=self.sum_std,
             probability=1 - delta,
             assumptions=assumptions,
         )

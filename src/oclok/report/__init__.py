@@ -95,7 +95,8 @@ def _published(folder: Path) -> dict[str, Any]:
     """Return what the index says of an experiment with the quirks of the paper's scripts."""
     results = load(folder) if folder.exists() else None
     verdicts = check_claims(results.rounds) if results else None
-    return {"published": results, "published_verdicts": verdicts}
+    draws = Scores(results.rounds).draws if results else None
+    return {"published": results, "published_verdicts": verdicts, "published_draws": draws}
 
 
 def _compared(results: Results, reference: str) -> pd.DataFrame:

@@ -16,14 +16,12 @@ class Claim:
         where: the figure or statement of the paper.
         text: the sentence, in short.
         check: the rule.
-        quirks: names of the `oclok.experiments.published.QUIRKS` that explain it where it fails.
-        note: why it fails, where it does; or, where no reason was found, what was tried.
+        note: why it fails, where it does and that is known.
     """
 
     where: str
     text: str
     check: Check
-    quirks: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -36,12 +34,14 @@ class Verdict:
         measured: the numbers, or why there are none.
         holds: whether it does; None where it cannot be told from this many repeats, or
         is_measured: is False.
+        tried: what became of the claim with switches of the published scripts on.
     """
 
     claim: Claim
     measured: str
     holds: bool | None
     is_measured: bool = True
+    tried: str = ""
 
     @property
     def word(self) -> str:
@@ -55,10 +55,8 @@ class Verdict:
         """Why a claim does not hold, or cannot be told, as far as it is known."""
         if self.holds or not self.is_measured:
             return ""
-        quirks, note = self.claim.quirks, self.claim.note
-        switches = f"Explained by the scripts' {', '.join(quirks)}." if quirks else ""
         unknown = "No explanation was found." if self.holds is False else ""
-        return " ".join(part for part in (switches, note) if part) or unknown
+        return " ".join(part for part in (self.tried, self.claim.note) if part) or unknown
 
 
 def judge(claim: Claim, scores: Scores) -> Verdict:

@@ -119,6 +119,12 @@ def test_max_arms_is_150_however_many_there_are():
     assert ours.beta(7, 1500) == paper_beta(7, 1500)
 
 
+def test_the_regret_that_a_posterior_believes_in_is_not_asked_for():
+    policy = policy_of(as_published(EXPERIMENTS["movies"]), "SO'CLOK-UCB 4")
+    told = policy.regret()
+    assert np.isnan([told.median, told.lower, told.upper]).all()
+
+
 def test_noise_is_what_the_posterior_believes_in_and_outcomes_stay_0_or_1():
     theirs = as_published(EXPERIMENTS["movies"], ["noise"])
     assert policy_of(theirs, "SO'CLOK-UCB 4").posterior.noise_std == 0.1

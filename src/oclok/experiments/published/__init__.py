@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from oclok.experiments.published.quirks import FOLDER, QUIRKS, Quirk, as_published, concerns
+from oclok.experiments.published.quirks import (
+    FOLDER,
+    ONE_DRAW,
+    QUIRKS,
+    Quirk,
+    as_published,
+    concerns,
+    in_scripts,
+)
 
-__all__ = ["FOLDER", "QUIRKS", "Quirk", "as_published", "concerns"]
+__all__ = ["FOLDER", "ONE_DRAW", "QUIRKS", "Quirk", "as_published", "concerns", "in_scripts"]

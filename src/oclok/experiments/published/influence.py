@@ -115,10 +115,17 @@ def _arriving(reach: Bits, tails: IntArray, live: Bits) -> Bits:
 
 def _ones(bits: Bits, axis: int | tuple[int, int]) -> IntArray:
     """Return how many bits are set along `axis`, the last one included."""
-    counts: IntArray = _ONES[bits.view(np.uint16)].sum(axis=axis, dtype=np.intp)
+    counts: IntArray = _count(bits).sum(axis=axis, dtype=np.intp)
+    return counts
+
+
+def _table_count(bits: Bits) -> NDArray[np.uint8]:
+    """Return how many bits are set in each quarter of each number."""
+    counts: NDArray[np.uint8] = _ONES[bits.view(np.uint16)]
     return counts
 
 
 #: How many bits are set in each number of 16 bits; NumPy 1 has no bitwise_count.
 _ONES = np.unpackbits(np.arange(2**16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16)
 _ONES = _ONES.sum(axis=1, dtype=np.uint8)
+_count = getattr(np, "bitwise_count", _table_count)
