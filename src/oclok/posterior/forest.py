@@ -105,10 +105,12 @@ class Forest(Persistent):
         return node
 
     def _remove(self, position: int) -> None:
-        for tree, node in enumerate(self._where[position].tolist()):
+        for node in self._where[position].tolist():
             if node != NONE:
-                members = self._members[node]
-                self._fill(node, tree, members[(members != position) & (members != NONE)])
+                members, last = self._members[node], self._count[node] - 1
+                members[members == position] = members[last]
+                members[last] = NONE
+                self._count[node] = last
 
     def _split(self, node: int, tree: int, X: FloatArray) -> None:
         """Make room in a full bucket: split it, or forget half of it where all are equal."""
