@@ -209,6 +209,24 @@ def test_a_batch_that_cannot_be_learned_changes_nothing():
     np.testing.assert_array_equal(posterior.predict(asked).mean, before.predict(asked).mean)
 
 
+def test_a_batch_that_fails_halfway_brings_back_the_neighbours_it_overwrote(monkeypatch):
+    monkeypatch.setattr(vecchia, "WINDOW", 256)
+    monkeypatch.setattr(vecchia, "LEARNED_AT_ONCE", 64)
+    rng = np.random.default_rng(0)
+    model = model_of(Matern(0.3, nu=1.5) + DotProduct(), rng.random((4, 3)))
+    model.learn_all(rng.random((300, 3)), rng.standard_normal(300), np.ones(300))
+    asked = rng.random((20, 3))
+    before, gain = model.predict(asked), model.information_gain
+    outcomes = rng.standard_normal(200)
+    outcomes[-1] = np.nan
+    with pytest.raises(OclokError):
+        model.learn_all(rng.random((200, 3)), outcomes, np.ones(200))
+    after = model.predict(asked)
+    np.testing.assert_array_equal(after.mean, before.mean)
+    np.testing.assert_array_equal(after.std, before.std)
+    assert model.information_gain == gain
+
+
 def test_a_policy_looks_closely_at_all_that_it_chooses():
     rng = np.random.default_rng(0)
     posterior = DictionaryPosterior(Matern(0.3, nu=1.5), NOISE_STD, max_rank=32)

@@ -105,21 +105,24 @@ class Forest(Persistent):
         return node
 
     def _remove(self, position: int) -> None:
-        for tree, node in enumerate(self._where[position].tolist()):
+        for node in self._where[position].tolist():
             if node != NONE:
-                members = self._members[node]
-                self._fill(node, tree, members[(members != position) & (members != NONE)])
+                members, last = self._members[node], self._count[node] - 1
+                members[members == position] = members[last]
+                members[last] = NONE
+                self._count[node] = last
 
     def _split(self, node: int, tree: int, X: FloatArray) -> None:
         """Make room in a full bucket: split it, or forget half of it where all are equal."""
         members = self._members[node].copy()
         rows = X[members]
-        variance = (rows / self._scale).var(axis=0)
-        total = variance.sum()
-        if total > 0:
-            axis = int(self._rng.choice(len(variance), p=variance / total))
+        up_to = np.cumsum((rows / self._scale).var(axis=0))
+        if up_to[-1] > 0:
+            drawn = self._rng.random() * up_to[-1]
+            axis = min(int(up_to.searchsorted(drawn, side="right")), len(up_to) - 1)
             values = rows[:, axis]
-            for threshold in (float(np.median(values)), float(values.mean())):
+            median = float(np.sort(values)[BUCKET // 2 - 1])
+            for threshold in (median, float(values.mean())):
                 is_above = values > threshold
                 if is_above.any() and not is_above.all():
                     self._branch(node, tree, axis, threshold, members, is_above)
@@ -160,8 +163,9 @@ def grown_to(rows: Any, size: int, value: float, most: float = math.inf) -> Any:
     """
     if size <= len(rows):
         return rows
-    shape = (int(max(size, min(2 * len(rows), most))), *rows.shape[1:])
-    result = np.zeros(shape, rows.dtype)
+    room = max(size, 2 * len(rows))
+    room = int(most) if 2 * room > most else room  # the last time, lest it is copied for little
+    result = np.zeros((room, *rows.shape[1:]), rows.dtype)
     result[: len(rows)] = rows
     if value:
         result[len(rows) :] = value

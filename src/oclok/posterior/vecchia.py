@@ -205,10 +205,11 @@ class VecchiaModel(Model):
     def append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> Innovations | None:
         """Learn checked outcomes y (N,), of noise variance σ² / weights; all, or raise and none."""
         X, innovations = self.checked(contexts), None
-        if len(y) <= FEW:
-            innovations = self._learn(X, self.worked(contexts), y, weights)
-        else:
-            self.learn_all(X, y, weights)
+        with blas_threads(0.0):  # its matrices are small, however many outcomes there are
+            if len(y) <= FEW:
+                innovations = self._learn(X, self.worked(contexts), y, weights)
+            else:
+                self.learn_all(X, y, weights)
         self.observations.extend(X, y, weights)
         return innovations
 
