@@ -68,7 +68,8 @@ def _by_scikit_learn(kernel: Any, X: FloatArray) -> tuple[FloatArray, Backward]:
 
     def backward(G: FloatArray) -> FloatArray:
         # Not a BLAS call: NumPy's library and SciPy's would wake their threads in turns.
-        return np.einsum("ij,ijp->p", np.tril(G) + np.tril(G, -1).T, K_gradient)
+        sums: FloatArray = np.einsum("ij,ijp->p", np.tril(G) + np.tril(G, -1).T, K_gradient)
+        return sums
 
     return np.asfortranarray(K), backward
 

@@ -13,8 +13,9 @@ import numpy as np
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 
-#: A scale is outgrown when a column's range has grown by this fraction.
-GROWTH = 0.1
+#: A scale is outgrown when a column's range has grown by this fraction; by that one if there are
+#: so many outcomes that learning them anew would stall a round.
+GROWTH, LARGE_GROWTH, MANY = 0.1, 1.0, 1_000
 
 
 class ContextScale(Persistent):
@@ -34,13 +35,17 @@ class ContextScale(Persistent):
         """D, or None as long as nothing was seen."""
         return None if self._seen is None else int(self._seen.shape[1])
 
-    @property
-    def is_outgrown(self) -> bool:
-        """Whether contexts seen since the scale was set ask for another."""
+    def is_outgrown(self, count: int) -> bool:
+        """Return whether contexts seen since the scale was set ask for another.
+
+        Args:
+            count: how many outcomes were learned with it.
+        """
         if self._used is None or self._seen is None or self._is_fixed:
             return False
         used, seen = np.diff(self._used, axis=0), np.diff(self._seen, axis=0)
-        return bool((seen > (1 + GROWTH) * used).any())
+        growth = GROWTH if count <= MANY else LARGE_GROWTH
+        return bool((seen > (1 + growth) * used).any())
 
     def see(self, X: FloatArray) -> None:
         """Take note of contexts X (M, D)."""
