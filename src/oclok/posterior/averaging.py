@@ -10,14 +10,18 @@ mean = Σ w_i m_i        covariance = Σ w_i (E[s_i²] V_i + m_i m_iᵀ) - mean 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri, stdtr
 
 from oclok.posterior.linalg import std_of
 from oclok.posterior.members import Member, ScalePrior
 from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
 
 
 class Mixed(NamedTuple):
@@ -40,6 +44,37 @@ class Mixed(NamedTuple):
     def heaviest(self) -> Member:
         """The member of the largest weight."""
         return self.members[int(np.argmax(self.weights))]
+
+    def rows(self) -> list[tuple[float, Kernel, float]]:
+        """Return weight, kernel and noise variance of each member, in units of the outcomes."""
+        members = zip(self.members, self.weights, self.scales, strict=True)
+        found = [
+            (float(weight), float(scale) * member.posterior.kernel, float(scale * member.ratio))
+            for member, weight, scale in members
+        ]
+        return sorted(found, key=lambda row: -row[0])
+
+    @property
+    def noise_variance(self) -> float:
+        """The mean over members, in units of the outcomes."""
+        ratios = np.array([member.ratio for member in self.members])
+        return float(self.weights @ (self.scales * ratios))
+
+    @property
+    def information_gain(self) -> float:
+        """The mean over members, in nats."""
+        gains = [member.posterior.information_gain for member in self.members]
+        return float(self.weights @ np.array(gains))
+
+    def normal_deviates(self, z: FloatArray) -> FloatArray:
+        """Return the normal deviates of the same probability as z, outcomes in expected scales.
+
+        While the scale is uncertain, outcomes follow a t distribution with 2a degrees of freedom.
+        """
+        shape, _ = self.heaviest.scale(self.prior)
+        t = np.abs(z) * math.sqrt(shape / (shape - 1))
+        tail = np.maximum(stdtr(2 * shape, -t), np.finfo(float).tiny)
+        return np.asarray(-np.sign(z) * ndtri(tail))
 
 
 class Average(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,22 +24,25 @@ from oclok.posterior.members import (
     Candidate,
     Member,
     ScalePrior,
+    default_candidates,
     dense_evidence,
+    members_of,
+    stationary_candidates,
 )
-from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Prediction
 from oclok.posterior.relevance import RelevanceFit
-from oclok.posterior.scaling import ContextScale
-from oclok.typing import FloatArray, IntArray
+from oclok.posterior.scaling import SAMPLED, Known
+from oclok.typing import FloatArray
 
-#: Prior of the scale: shape, and rate in variances of the outcomes. Weak: worth two outcomes.
-SHAPE, RATE = 2.0, 0.05
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
+
 #: Members below this fraction of the best are dropped, from so many outcomes on, ...
 DROPPED, DROPPED_FROM = 1e-3, 40
 #: ... and all but so many from so many outcomes on.
 SURVIVORS = ((80, 4), (200, 2))
-#: Outcomes that members are tried on, and how many members are tried per update.
-TRIED_ON, TRIED_PER_UPDATE = 128, 3
+#: Members that are tried per update.
+TRIED_PER_UPDATE = 3
 #: Outcomes that a late member learns per update: so many, and so many times those of the update.
 CATCH_UP, CATCH_UP_RATE = 80, 4
 #: Fits begin at this many outcomes, and again at each doubling.
@@ -50,62 +53,29 @@ MOST_STEPS, FIT_WORK = 8, 1024
 FIT_PENALTY = 0.25
 
 
-class Known(NamedTuple):
-    """All outcomes so far, centred, at contexts scaled."""
-
-    observations: Observations
-    scale: ContextScale
-    offset: float
-
-    def __len__(self) -> int:
-        return len(self.observations)
-
-    def at(self, rows: slice | IntArray = slice(None)) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return contexts, outcomes and weights at `rows`."""
-        known = self.observations
-        x = self.scale.apply(known.contexts[rows])
-        return x, known.outcomes[rows] - self.offset, known.weights[rows]
-
-    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return at most TRIED_ON of them."""
-        if len(self) <= TRIED_ON:
-            return self.at()
-        return self.at(np.sort(rng.choice(len(self), TRIED_ON, replace=False)))
-
-    @property
-    def prior(self) -> ScalePrior:
-        """The prior of the scale, in units of the outcomes' variance."""
-        variance = float(self.observations.outcomes.var()) if len(self) else 0.0
-        return ScalePrior(SHAPE, RATE * (variance if variance > 0 else 1.0))
-
-
 class Ensemble(Persistent):
     """The members of a mixture, and those that may come in.
 
     Args:
-        candidates: kernels to choose from.
+        kernels: kernels to choose from; None for the default set, and with it a member with a
+            lengthscale per feature that is fitted.
         ratios: noise variances to choose from; a member is a kernel and a ratio.
-        fits: whether a member with a lengthscale per feature is fitted as well.
-        rng: draws the outcomes that fits and trials look at.
+        dimension: D.
+        seed: draws the outcomes that fits and trials look at.
     """
 
     def __init__(
-        self,
-        candidates: list[Candidate],
-        ratios: list[float],
-        fits: bool,
-        rng: np.random.Generator,
+        self, kernels: list[Kernel] | None, ratios: list[float], dimension: int, seed: int
     ) -> None:
-        self._candidates, self._ratios, self._fits, self._rng = candidates, ratios, fits, rng
-        self.members = [self._made(n) for n in range(self._count)]
+        self._is_default = kernels is None
+        self._candidates = _given(kernels) or default_candidates(dimension)
+        self._ratios = ratios
+        self._rng = np.random.default_rng(seed)
+        self.members = members_of(self._candidates, ratios)
         self._late: list[Member] = []
         self._trials: list[int] = []
         self._fit: RelevanceFit | None = None
         self._next_doubling = FIRST_FIT
-
-    @property
-    def _count(self) -> int:
-        return len(self._candidates) * len(self._ratios)
 
     def learn(self, parts: list[Prediction], y: FloatArray, weights: FloatArray) -> None:
         """Let all members learn, and keep those that can, in double precision; at least one.
@@ -115,12 +85,12 @@ class Ensemble(Persistent):
         self.members = _learned(self.members, parts, y, weights)
 
     def learn_first(self, known: Known) -> None:
-        """Learn all outcomes; of more than TRIED_ON, with the members that foresee a sample best.
+        """Learn all outcomes; of more than SAMPLED, with the members that foresee a sample best.
 
         All 30 members learning 270 outcomes took a second.
         """
         x, y, w = known.at()
-        if len(y) > TRIED_ON:
+        if len(y) > SAMPLED:
             evidence = _evidence_of(self.members, known.sample(self._rng), known.prior)
             best = np.argsort(-evidence, kind="stable")[: SURVIVORS[0][1]]
             self.members = [self.members[n] for n in sorted(best)]
@@ -161,11 +131,12 @@ class Ensemble(Persistent):
         for member in self.members:
             member.calm()
         self._next_doubling = 2 * len(known)
-        if self._fits:
+        if self._is_default:
             x, y, _ = known.at()
             self._fit = RelevanceFit(x, y, *known.prior, self._rng)
         present = {member.number for member in (*self.members, *self._late)}
-        self._trials = [n for n in range(self._count) if n not in present]
+        every = range(len(self._candidates) * len(self._ratios))
+        self._trials = [n for n in every if n not in present]
 
     def work(self, known: Known, new: int) -> bool:
         """Do a part of what is due, after an update of `new` outcomes; return whether any was."""
@@ -212,6 +183,17 @@ class Ensemble(Persistent):
             self.members = [other for other in self.members if not other.is_fitted]
         self.members.append(member)
         self.drop(known)
+
+
+def prior_members(
+    kernels: list[Kernel] | None, ratios: list[float], dimension: int
+) -> list[Member]:
+    """Return members before any data, of D-dimensional contexts whose origin is not known yet."""
+    return members_of(_given(kernels) or stationary_candidates(dimension), ratios)
+
+
+def _given(kernels: list[Kernel] | None) -> list[Candidate]:
+    return [Candidate(kernel) for kernel in kernels or ()]
 
 
 def _evidence_of(

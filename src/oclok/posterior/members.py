@@ -158,6 +158,12 @@ class Member(Persistent):
         return z
 
 
+def members_of(candidates: list[Candidate], ratios: list[float]) -> list[Member]:
+    """Return a member for each kernel and noise ratio."""
+    pairs = [(candidate, ratio) for candidate in candidates for ratio in ratios]
+    return [Member(c.kernel, ratio, n, c.penalty) for n, (c, ratio) in enumerate(pairs)]
+
+
 def dense_evidence(K: FloatArray, noise: FloatArray, y: FloatArray, prior: ScalePrior) -> float:
     """Return the evidence of few outcomes `y` (N,) of covariance K (N, N) and noise variances."""
     A = np.array(K, order="F")

@@ -14,23 +14,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri, stdtr
 
 from oclok.errors import InputError, NumericalError
 from oclok.posterior.averaging import Average, Mixed
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
-from oclok.posterior.ensemble import Ensemble, Known
+from oclok.posterior.ensemble import Ensemble, prior_members
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.members import (
-    NOISE_RATIOS,
-    Candidate,
-    default_candidates,
-    stationary_candidates,
-)
+from oclok.posterior.members import NOISE_RATIOS
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Asked, Prediction
-from oclok.posterior.scaling import ContextScale
+from oclok.posterior.scaling import ContextScale, Known
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import Contexts, as_outcomes, as_positive, check_kernel
 
@@ -85,12 +79,7 @@ class MixturePosterior(Posterior):
 
         Kernel and noise are those of the outcomes; the contexts of the default set are scaled.
         """
-        members, weights, scales, _ = self._mixed()
-        rows = [
-            (float(weight), float(scale) * member.posterior.kernel, float(scale * member.ratio))
-            for member, weight, scale in zip(members, weights, scales, strict=True)
-        ]
-        return sorted(rows, key=lambda row: -row[0])
+        return self._mixed().rows()
 
     @property
     def kernel(self) -> Kernel:
@@ -105,9 +94,7 @@ class MixturePosterior(Posterior):
     @property
     def noise_std(self) -> float:  # type: ignore[override]
         """Standard deviation of the noise: the root of the mean variance over members."""
-        mixed = self._mixed()
-        ratios = np.array([member.ratio for member in mixed.members])
-        return math.sqrt(mixed.weights @ (mixed.scales * ratios))
+        return math.sqrt(self._mixed().noise_variance)
 
     @property
     def dimension(self) -> int | None:
@@ -119,9 +106,7 @@ class MixturePosterior(Posterior):
     @property
     def information_gain(self) -> float:
         """I(r; f) of all outcomes so far, in nats: the mean over members."""
-        mixed = self._mixed()
-        gains = [member.posterior.information_gain for member in mixed.members]
-        return float(mixed.weights @ np.array(gains))
+        return self._mixed().information_gain
 
     @property
     def inducing(self) -> FloatArray:
@@ -207,11 +192,7 @@ class MixturePosterior(Posterior):
         they are mapped to the normal deviates of the same probability.
         """
         z, due_to_f = super().innovations(contexts, outcomes)
-        mixed = self._mixed()
-        shape, _ = mixed.heaviest.scale(mixed.prior)
-        t = np.abs(z) * math.sqrt(shape / (shape - 1))
-        tail = np.maximum(stdtr(2 * shape, -t), np.finfo(float).tiny)
-        return -np.sign(z) * ndtri(tail), due_to_f
+        return self._mixed().normal_deviates(z), due_to_f
 
     def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Update, and return the `innovations` of the outcomes.
@@ -234,8 +215,9 @@ class MixturePosterior(Posterior):
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far, and of their evidence, by `rate`."""
+        rate = as_positive(rate, "rate")
         if self._ensemble is not None:
-            self._ensemble.discount(as_positive(rate, "rate"))
+            self._ensemble.discount(rate)
         self.observations.weights[:] *= rate
         self._changed()
 
@@ -267,25 +249,17 @@ class MixturePosterior(Posterior):
         first, as polynomials would, cost a fifth of the regret on Friedman1.
         """
         if self._ensemble is None:
-            candidates = self._given() or stationary_candidates(dimension)
-            return Mixed.of(self._made(candidates).members, self._known().prior)
+            members = prior_members(self._kernels, self._ratios, dimension)
+            return Mixed.of(members, self._known().prior)
         if self._mix is None:
             self._mix = Mixed.of(self._ensemble.members, self._known().prior)
         return self._mix
-
-    def _given(self) -> list[Candidate]:
-        """Return the kernels that were given, if any."""
-        return [Candidate(kernel) for kernel in self._kernels or ()]
-
-    def _made(self, candidates: list[Candidate]) -> Ensemble:
-        rng = np.random.default_rng(self._seed)
-        return Ensemble(candidates, self._ratios, self._kernels is None, rng)
 
     def _start(self, X: FloatArray, offset: float) -> Ensemble:
         """Make all members, for contexts like those offered and X."""
         self._scale = self._scale.refreshed(X)
         self._offset = offset
-        self._ensemble = self._made(self._given() or default_candidates(X.shape[1]))
+        self._ensemble = Ensemble(self._kernels, self._ratios, X.shape[1], self._seed)
         return self._ensemble
 
     def _asked(self, contexts: Asked, quick: bool = False) -> Average:
