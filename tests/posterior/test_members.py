@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import invgamma, multivariate_normal
 from sklearn.gaussian_process.kernels import RBF
 
-from oclok.posterior.members import Member, ScalePrior, default_kernels, dense_evidence
+from oclok.posterior.members import Member, ScalePrior, default_candidates, dense_evidence
 from oclok.posterior.prediction import Prediction
 
 PRIOR = ScalePrior(2.0, 0.3)
@@ -44,7 +44,7 @@ def test_evidence_from_innovations_is_that_of_all_outcomes_with_the_scale_integr
     expected = integrated(RBF(0.5), X, y, np.full(8, RATIO))
     shared = 0.5 * 8 * math.log(2 * math.pi)
     assert member.evidence(PRIOR) - shared == pytest.approx(expected, abs=1e-6)
-    found = dense_evidence(RBF(0.5), np.full(8, RATIO), X, y, PRIOR)
+    found = dense_evidence(RBF(0.5)(X), np.full(8, RATIO), y, PRIOR)
     assert found == pytest.approx(member.evidence(PRIOR), abs=1e-8)
 
 
@@ -81,9 +81,10 @@ def test_a_member_is_surprised_by_outcomes_unlike_those_before():
 
 
 @pytest.mark.parametrize("dimension", [1, 3, 64])
-def test_default_kernels_serve_any_dimension(dimension):
+def test_default_candidates_serve_any_dimension(dimension):
     X = np.random.default_rng(0).random((20, dimension))
-    for kernel in default_kernels(dimension):
+    for kernel, penalty in default_candidates(dimension):
+        assert penalty >= 0
         assert np.linalg.eigvalsh(kernel(X))[0] > -1e-6 * kernel.diag(X).max()
 
 

@@ -25,17 +25,20 @@ def test_a_scale_is_outgrown_by_contexts_well_outside_of_it():
     X = np.random.default_rng(0).random((100, 2))
     scale = ContextScale().refreshed(X)
     scale.see(1.02 * X)
-    assert not scale.is_outgrown
+    assert not scale.is_outgrown(10)
     before = scale.apply(X)
-    scale.see(2 * X)
-    assert scale.is_outgrown
+    scale.see(1.5 * X)
+    assert scale.is_outgrown(10)
+    assert not scale.is_outgrown(10_000)  # not worth learning so many outcomes anew
+    scale.see(3 * X)
+    assert scale.is_outgrown(10_000)
     np.testing.assert_array_equal(scale.apply(X), before)
-    assert not scale.refreshed().is_outgrown
+    assert not scale.refreshed().is_outgrown(10)
 
 
 def test_a_fixed_scale_leaves_contexts_as_they_are():
     X = np.random.default_rng(0).normal(size=(5, 2))
     scale = ContextScale(is_fixed=True).refreshed(X)
     scale.see(100 * X)
-    assert not scale.is_outgrown
+    assert not scale.is_outgrown(10)
     np.testing.assert_array_equal(scale.undo(scale.apply(X)), X)

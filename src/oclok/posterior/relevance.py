@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.linalg.blas import dsymv, dsyr
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from oclok.gradients import differentiate
@@ -122,16 +123,17 @@ class RelevanceFit(Persistent):
         if failed:
             return -math.inf, np.zeros_like(theta)
         log_det = 2 * float(np.log(np.diag(L)).sum())
-        inverse = np.tril(dpotri(L, lower=1, overwrite_c=1)[0])
-        inverse += np.tril(inverse, -1).T
-        u = inverse.sum(axis=1)
+        inverse = dpotri(L, lower=1, overwrite_c=1)[0]
+        u = dsymv(1.0, inverse, np.ones_like(y), lower=1)
         p = float(u.sum())
         c = float(u @ y) / p
-        a = inverse @ (y - c)
+        a = dsymv(1.0, inverse, y - c, lower=1)
         alpha = self._shape + 0.5 * (len(y) - 1)
         beta = self._rate + 0.5 * float((y - c) @ a)
         value = -alpha * math.log(beta) - 0.5 * log_det - 0.5 * math.log(p)
-        W = (alpha / beta) * np.outer(a, a) - inverse + np.outer(u, u) / p
+        W = np.negative(inverse, out=inverse)
+        W = dsyr(alpha / beta, a, a=W, lower=1, overwrite_a=1)
+        W = dsyr(1 / p, u, a=W, lower=1, overwrite_a=1)
         lengths = backward(W) if len(theta) > 2 else np.atleast_1d(backward(W))
         slope = 0.5 * np.append(lengths, ratio * np.trace(W))
         offset = theta - self.location

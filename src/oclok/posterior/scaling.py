@@ -1,4 +1,4 @@
-"""Contexts scaled to [0, 1] by the range of the arms offered, chosen or not.
+"""Contexts scaled to [0, 1] by the range of the arms offered, chosen or not; outcomes centred.
 
     low, high    least and largest value of each column, (D,): those in use, and those seen so far
 
@@ -8,13 +8,22 @@ column that is constant so far has span 1.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from oclok.persistence import Persistent
-from oclok.typing import FloatArray
+from oclok.posterior.members import ScalePrior
+from oclok.posterior.observations import Observations
+from oclok.typing import FloatArray, IntArray
 
-#: A scale is outgrown when a column's range has grown by this fraction.
-GROWTH = 0.1
+#: A scale is outgrown when a column's range has grown by this fraction; by that one if there are
+#: so many outcomes that learning them anew would stall a round.
+GROWTH, LARGE_GROWTH, MANY = 0.1, 1.0, 1_000
+#: Prior of the scale: shape, and rate in variances of the outcomes. Weak: worth two outcomes.
+SHAPE, RATE = 2.0, 0.05
+#: Outcomes in a sample.
+SAMPLED = 128
 
 
 class ContextScale(Persistent):
@@ -34,13 +43,17 @@ class ContextScale(Persistent):
         """D, or None as long as nothing was seen."""
         return None if self._seen is None else int(self._seen.shape[1])
 
-    @property
-    def is_outgrown(self) -> bool:
-        """Whether contexts seen since the scale was set ask for another."""
+    def is_outgrown(self, count: int) -> bool:
+        """Return whether contexts seen since the scale was set ask for another.
+
+        Args:
+            count: how many outcomes were learned with it.
+        """
         if self._used is None or self._seen is None or self._is_fixed:
             return False
         used, seen = np.diff(self._used, axis=0), np.diff(self._seen, axis=0)
-        return bool((seen > (1 + GROWTH) * used).any())
+        growth = GROWTH if count <= MANY else LARGE_GROWTH
+        return bool((seen > (1 + growth) * used).any())
 
     def see(self, X: FloatArray) -> None:
         """Take note of contexts X (M, D)."""
@@ -75,6 +88,35 @@ class ContextScale(Persistent):
             return x
         contexts: FloatArray = x * _span(self._used) + self._used[0]
         return contexts
+
+
+class Known(NamedTuple):
+    """All outcomes so far, centred, at contexts scaled."""
+
+    observations: Observations
+    scale: ContextScale
+    offset: float
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    def at(self, rows: slice | IntArray = slice(None)) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return contexts, outcomes and weights at `rows`."""
+        known = self.observations
+        x = self.scale.apply(known.contexts[rows])
+        return x, known.outcomes[rows] - self.offset, known.weights[rows]
+
+    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return at most SAMPLED of them."""
+        if len(self) <= SAMPLED:
+            return self.at()
+        return self.at(np.sort(rng.choice(len(self), SAMPLED, replace=False)))
+
+    @property
+    def prior(self) -> ScalePrior:
+        """The prior of the scale, in units of the outcomes' variance."""
+        variance = float(self.observations.outcomes.var()) if len(self) else 0.0
+        return ScalePrior(SHAPE, RATE * (variance if variance > 0 else 1.0))
 
 
 def _ends(X: FloatArray) -> FloatArray:

@@ -1,0 +1,87 @@
+"""Which members an ensemble has, given data that only one of them can have made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from oclok.errors import NumericalError
+from oclok.posterior.averaging import Mixed
+from oclok.posterior.ensemble import Ensemble
+from oclok.posterior.observations import Observations
+from oclok.posterior.prediction import Prediction
+from oclok.posterior.scaling import ContextScale, Known
+
+KERNELS = [RBF(0.05) + 1.0, RBF(0.5) + 1.0]
+RATIOS = [0.01, 0.3]
+
+
+def smooth(n, seed=0):
+    """Outcomes of RBF(0.5) and little noise, as known and as arrays."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 1))
+    y = np.sin(4 * X[:, 0]) + 0.05 * rng.standard_normal(n)
+    observations = Observations()
+    observations.extend(X, y)
+    return Known(observations, ContextScale(is_fixed=True), 0.0)
+
+
+def lengthscales(ensemble):
+    return {member.posterior.kernel.k1.length_scale for member in ensemble.members}
+
+
+def test_there_is_a_member_for_each_kernel_and_noise():
+    assert len(Ensemble(KERNELS, RATIOS, 1, 0).members) == 4
+
+
+@pytest.mark.parametrize("count", [60, 400])
+def test_members_that_foresaw_badly_are_dropped(count):
+    known, ensemble = smooth(count), Ensemble(KERNELS, RATIOS, 1, 0)
+    ensemble.learn_first(known)
+    ensemble.drop(known)
+    assert lengthscales(ensemble) == {0.5}
+    assert all(len(member) == count for member in ensemble.members)
+
+
+def test_few_outcomes_drop_nobody():
+    known, ensemble = smooth(20), Ensemble(KERNELS, RATIOS, 1, 0)
+    ensemble.learn_first(known)
+    ensemble.drop(known)
+    assert len(ensemble.members) == 4
+
+
+def test_many_outcomes_at_first_leave_the_members_that_learning_step_by_step_leaves():
+    known = smooth(400)
+    at_once, stepwise = Ensemble(KERNELS, RATIOS, 1, 0), Ensemble(KERNELS, RATIOS, 1, 0)
+    at_once.learn_first(known)
+    x, y, w = known.at()
+    for start in range(0, 400, 50):
+        rows = slice(start, start + 50)
+        stepwise.learn([Prediction.of(x[rows])] * 4, y[rows], w[rows])
+    best = [Mixed.of(each.members, known.prior).heaviest for each in (at_once, stepwise)]
+    assert best[0].number == best[1].number
+
+
+def test_work_ends_and_a_fitted_member_comes_in():
+    known = smooth(100)
+    ensemble = Ensemble(None, RATIOS, 1, 0)
+    ensemble.learn_first(known)
+    ensemble.drop(known)
+    assert ensemble.is_due(known)
+    ensemble.begin(known)
+    assert not ensemble.is_due(known)
+    steps = 0
+    while ensemble.work(known, 5):
+        steps += 1
+    assert 5 < steps < 60  # a part at a time
+    assert all(len(member) == 100 for member in ensemble.members)
+
+
+def test_learning_that_fails_for_all_members_leaves_them_as_they_are():
+    known, ensemble = smooth(20), Ensemble(KERNELS, RATIOS, 1, 0)
+    ensemble.learn_first(known)
+    bad = Prediction.of(np.full((3, 1), np.nan))
+    with pytest.raises(NumericalError):
+        ensemble.learn([bad] * 4, np.zeros(3), np.ones(3))
+    assert [len(member) for member in ensemble.members] == [20] * 4
