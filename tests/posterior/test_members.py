@@ -97,8 +97,8 @@ def test_a_corrected_outcome_counts_as_if_learned_so_with_a_dictionary():
     corrected.learn(Prediction.of(X), wrong, np.ones(300))
     assert corrected.posterior.rank < 300
     corrected.correct(X[[5, 250]], wrong[[5, 250]], y[[5, 250]])
-    assert corrected.evidence(PRIOR) == pytest.approx(right.evidence(PRIOR), abs=1e-6)
-    np.testing.assert_allclose(corrected.scale(PRIOR), right.scale(PRIOR), rtol=1e-9)
+    assert corrected.evidence(PRIOR) == pytest.approx(right.evidence(PRIOR), rel=1e-4)
+    np.testing.assert_allclose(corrected.scale(PRIOR), right.scale(PRIOR), rtol=1e-4)
     x = np.random.default_rng(1).random((20, 2))
     np.testing.assert_allclose(
         corrected.posterior.predict(x).mean, right.posterior.predict(x).mean, atol=1e-7

@@ -158,4 +158,4 @@ class Estimate:
 
 def _entries(contexts: FloatArray) -> int:
     """Return as how many entries `contexts` (M, D) count."""
-    return len(contexts) * max(contexts.shape[1], LEAST_DIMENSION)
+    return len(contexts) * max(int(contexts.shape[1]), LEAST_DIMENSION)

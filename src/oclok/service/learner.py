@@ -21,7 +21,7 @@ from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
 from oclok.policies.calibration import Calibration
 from oclok.policies.gp import GPPolicy
-from oclok.policies.regret import GROWTH, Regret
+from oclok.policies.regret import Regret
 from oclok.posterior.base import Posterior
 from oclok.posterior.prediction import Asked
 from oclok.typing import ArrayLike, FloatArray, IntArray
@@ -33,6 +33,8 @@ AT_ONCE = 500
 BEHIND = 0.3
 #: Seconds between two steps in which those who ask get their turn.
 PAUSE = 2e-4
+#: The regret is computed anew when there are this many times the rounds.
+GROWTH = 1.5
 #: Steps that may wait; whoever teaches more takes them.
 MOST_WAITING = 2_000
 
