@@ -19,6 +19,7 @@ from oclok.posterior.linalg import std_of
 from oclok.posterior.members import Member, ScalePrior
 from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray, IntArray
+from oclok.validation import Contexts
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -76,6 +77,18 @@ class Mixed(NamedTuple):
         tail = np.maximum(stdtr(2 * shape, -t), np.finfo(float).tiny)
         return np.asarray(-np.sign(z) * ndtri(tail))
 
+    def sample_paths(self, x: Contexts, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` samples at x (M, D), each of a member drawn by weight, and its scale."""
+        samples = []
+        for member, drawn in zip(self.members, rng.multinomial(count, self.weights), strict=True):
+            if drawn:
+                part = member.posterior.predict(x)
+                shape, rate = member.scale(self.prior)
+                f = member.posterior.sample_paths(part, int(drawn), rng) - part.mean
+                scales = np.sqrt(rate / rng.gamma(shape, size=(int(drawn), 1)))
+                samples.append(part.mean + scales * f)
+        return rng.permutation(np.concatenate(samples))
+
 
 class Average(NamedTuple):
     """What each member says of the same M contexts."""
@@ -119,14 +132,3 @@ class Average(NamedTuple):
         sample = member.posterior.sample(part, rng) - part.mean
         result: FloatArray = part.mean + math.sqrt(rate / rng.gamma(shape)) * sample
         return result
-
-    def sample_paths(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """Return `count` samples drawn likewise, shape (count, M)."""
-        samples = []
-        for n, drawn in enumerate(rng.multinomial(count, self.mixed.weights)):
-            member, part = self.mixed.members[n], self.parts[n]
-            shape, rate = member.scale(self.mixed.prior)
-            f = member.posterior.sample_paths(part.contexts, int(drawn), rng) - part.mean
-            scales = np.sqrt(rate / rng.gamma(shape, size=(int(drawn), 1)))
-            samples.append(part.mean + scales * f)
-        return rng.permutation(np.concatenate(samples))

@@ -145,7 +145,8 @@ class MixturePosterior(Posterior):
 
     def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
         """Return `count` samples of f at `contexts` (M, D), as `sample` draws; (count, M)."""
-        return self._offset + self._asked(contexts).sample_paths(count, rng)
+        x = Contexts(self._scale.apply(self.checked(contexts)))
+        return self._offset + self._mixed(x.array.shape[1]).sample_paths(x, count, rng)
 
     def offer(self, contexts: Asked) -> None:
         """Tell which contexts (M, D) were available: their range is what scales contexts."""

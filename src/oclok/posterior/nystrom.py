@@ -239,11 +239,19 @@ class NystromModel(Model):
         result = np.empty((count, len(X)))
         for start in range(0, len(X), LEARNED_AT_ONCE):
             part = slice(start, start + LEARNED_AT_ONCE)
-            phi, residual = self.features(X[part])
+            phi, residual = self._known_features(contexts, part)
             result[:, part] = dgemm(1.0, W, phi, trans_a=1)
             if residual.max(initial=0.0) > least:
                 result[:, part] += np.sqrt(residual) * rng.standard_normal((count, len(residual)))
         return result
+
+    def _known_features(self, contexts: Asked, part: slice) -> tuple[FloatArray, FloatArray]:
+        """Return φ (r, m) and ρ (m,) of a part of `contexts`, of a fresh prediction its own."""
+        if isinstance(contexts, Prediction) and contexts.state is self._version:
+            work = contexts.work
+            if isinstance(work, Features):
+                return work.phi[:, part], work.residual[part]
+        return self.features(self.checked(contexts)[part])
 
     def append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> Innovations | None:
         """Learn checked outcomes y (N,), of noise variance σ² / weights; all, or raise and none."""
