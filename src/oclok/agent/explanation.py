@@ -41,7 +41,9 @@ class ArmExplanation:
 
     Attributes:
         arm: its id.
-        mean, std, index: NaN where the policy has no such thing.
+        mean: NaN where the policy has no such thing.
+        std: the same.
+        index: the same.
         chosen: whether it was.
         reason: why, in words.
         outcome: what came of it; None while nothing has.

@@ -1,9 +1,11 @@
 """Experiments by name: those of oclok, those in a file, those in a module.
 
-crowdsourcing              one of oclok's own
-my_experiment.py           the only experiment in a file
-my_experiment.py:LARGE     the one that is called LARGE there
-package.module:LARGE       the same, in a module that can be imported
+    crowdsourcing              one of oclok's own
+    my_experiment.py           the only experiment in a file
+    my_experiment.py:LARGE     the one that is called LARGE there
+    package.module:LARGE       the same, in a module that can be imported
+
+A file is run as a module of its own; what it imports from its folder is found.
 """
 
 from __future__ import annotations

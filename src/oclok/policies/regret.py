@@ -41,7 +41,9 @@ class Regret:
     """The regret of all rounds so far, as a distribution under the posterior.
 
     Attributes:
-        median, lower, upper: of the regret so far.
+        median: of the regret so far.
+        lower: lower end of an interval for it.
+        upper: its upper end.
         level: probability, under the posterior, that it is between `lower` and `upper`.
         per_round: what a further round is expected to cost, by the latest rounds kept.
         rounds: T, and how many of them, drawn uniformly, were looked at: `sampled`.

@@ -1,12 +1,14 @@
 """Group thresholds: super arms out of groups that must be good enough (Elahi et al. 2023).
 
-f, f'     mean of the reward outcome and of the group outcome of a base arm
-μ', σ'    mean and standard deviation of f'          w_t    width of the policy in round t
-ζ         how the optimism is shared out between reward and groups
-γ_g       threshold of group g, whose group reward is the mean of f' over its available arms
+    f, f'     mean of the reward outcome and of the group outcome of a base arm
+    μ', σ'    mean and standard deviation of f'          w_t    width of the policy in round t
+    ζ         how the optimism is shared out between reward and groups
+    γ_g       threshold of group g, whose group reward is the mean of f' over its available arms
 
-index          μ  + (1-ζ)⁻¹ w_t σ         goes to the oracle
-group index    μ' +   ζ⁻¹   w_t σ'        decides which groups can still reach γ_g
+    index          μ  + (1-ζ)⁻¹ w_t σ         goes to the oracle
+    group index    μ' +   ζ⁻¹   w_t σ'        decides which groups can still reach γ_g
+
+Groups whose index is below their threshold are ruled out for the round.
 """
 # Tested in tests/policies/test_tcgp_ucb.py: TCGPUCB is its one user.
 
