@@ -25,3 +25,14 @@ def test_the_core_is_light_in_all_its_parts() -> None:
     loaded = modules_after("import oclok.oracles, oclok.policies, oclok.posterior, oclok.testing")
     assert not HEAVY & loaded
     assert "sklearn" not in loaded
+
+
+def test_without_the_service_extra_the_client_names_it():
+    code = (
+        "import sys; sys.modules['httpx'] = None\n"
+        "from oclok.errors import MissingExtraError\n"
+        "try: from oclok import Client\n"
+        "except MissingExtraError as error: assert \"'oclok[service]'\" in str(error), error\n"
+        "else: raise AssertionError"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

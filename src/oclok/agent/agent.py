@@ -50,8 +50,8 @@ class Agent(Persistent):
         features: `{name: kind}`, see `oclok.agent.Schema`; by default inferred from the first arms.
         outcome_range: (lowest, highest) outcome that is possible; others are refused. Without
             one, outcomes that cannot be right given all others are quarantined.
-        deadline: seconds after which an outcome is no longer waited for, and
-        default_outcome: is learned instead; if that is left out, nothing is.
+        deadline: seconds after which an outcome is no longer waited for.
+        default_outcome: learned in place of an outcome that did not come; nothing is if left out.
         policy: how to decide; by default one that learns kernel and noise.
         mode: "live", or "shadow": another system decides, and the agent watches and learns.
         seed: of estimated propensities; a random policy has a seed of its own.

@@ -25,7 +25,8 @@ def find_experiment(name: str, known: Mapping[str, Experiment]) -> Experiment:
     """Return the experiment that `name` stands for.
 
     Args:
-        name: as the table above says.
+        name: of one of oclok's own, `my_experiment.py`, `my_experiment.py:LARGE`, or
+            `package.module:LARGE`.
         known: oclok's own experiments, by name.
     """
     if name in known:

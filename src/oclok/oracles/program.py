@@ -53,9 +53,9 @@ class Program(ExactSumOracle):
         lower: lower bounds, one for all rows or shape (R,); None or `-np.inf` for none.
         upper: upper bounds, likewise; None or `np.inf` for none.
 
-    Two base arms, but not both of the first two:
-
     Examples:
+        Two base arms, but not both of the first two:
+
         >>> oracle = Program([[1, 1, 1, 1], [1, 1, 0, 0]], lower=[2, 0], upper=[2, 1])
         >>> oracle([0.9, 0.8, 0.1, 0.3])
         array([0, 3])

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import httpx
 import numpy as np
 
 from oclok.agent.arms import ArmId, as_arms
@@ -18,7 +17,11 @@ from oclok.agent.explanation import ArmExplanation, Evidence, Explanation
 from oclok.agent.feedback import Learned
 from oclok.agent.health import Finding
 from oclok.errors import FeedbackError, InputError, OclokError, StorageError
+from oclok.extras import needs
 from oclok.oracles.base import Oracle
+
+with needs("service"):
+    import httpx
 
 #: Seconds until the second, third, … attempt, unless the service says how long to wait.
 PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)
