@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Below this effective sample size an interval says little. With skewed noise, 95% intervals
-#: covered 91 to 92% of the time at 12 to 15 rounds (doubly robust), 91 to 96% at 40 to 47, 94 to
-#: 97% at 90 and more (benchmarks/offline.py).
+#: covered 93 to 95% of the time at 10 to 15 rounds and 94 to 96% at 40 and more, where they are
+#: less than half as wide (benchmarks/offline.py).
 LEAST_EFFECTIVE = 30
 #: Weights whose mean is this many standard errors from 1 contradict the propensities.
 MOST_ERRORS = 4.0
