@@ -211,8 +211,10 @@ def _row(case: Case, logged: str, found: list[Estimate], truth: np.ndarray) -> R
         "rounds": case.rounds,
         "worth": float(np.mean([e.effective_sample_size for e in found])),
         "warned": float(np.mean([bool(e.warnings) for e in found])),
-        "bias, standard errors": float(error.mean() / error.std() * math.sqrt(error.size)),
-        "width": float((upper - lower).mean()),
+        "bias, standard errors": float(
+            np.nanmean(error) / np.nanstd(error) * math.sqrt(error.size)
+        ),
+        "width": float(np.nanmean(upper - lower)),
         "covers": float(((lower <= truth) & (truth <= upper)).mean()),
         "truth below": float((truth < lower).mean()),
         "truth above": float((upper < truth).mean()),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Below this effective sample size an interval says little. With skewed noise, 95% intervals
-#: covered 93 to 95% of the time at 10 to 15 rounds and 94 to 96% at 40 and more, where they are
+#: covered 91 to 94% of the time at 10 to 15 rounds and 92 to 97% at 40 and more, where they are
 #: less than half as wide (benchmarks/offline.py).
 LEAST_EFFECTIVE = 30
 #: Weights whose mean is this many standard errors from 1 contradict the propensities.
