@@ -15,17 +15,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from oclok import persistence
-from oclok.agent import Agent, AgentDecision, Schema
-from oclok.agent.decision import Offer
+from oclok.agent import Agent, AgentDecision
 from oclok.agent.request import Proposal
 from oclok.errors import OclokError, StorageError
 from oclok.oracles import oracle_from_json
-from oclok.oracles.base import Oracle
 from oclok.policies import UCB
+from oclok.service.decisions import restored
 from oclok.service.learner import Learner
 from oclok.service.log import AgentRow, Event, Log
 
@@ -133,40 +131,7 @@ class Model:
 
     def restored(self, event: Event) -> AgentDecision:
         """Return the decision of an event, with all of its arms."""
-        return self._restored(event)[0]
-
-    def _restored(self, event: Event) -> tuple[AgentDecision, Schema | None, Oracle]:
-        body = from_json(event.body)
-        arms = {arm["id"]: arm["features"] for arm in body["arms"]}
-        ids = list(arms)
-        schema = Schema(body["schema"]) if "schema" in body else None
-        chosen, preferred = body["chosen"], body["preferred"]
-        place = {arm: position for position, arm in enumerate(ids)}
-
-        def positions(name: str) -> Any:
-            wanted = [place[arm] for arm in body.get(name, ())]
-            return np.array(sorted(wanted), dtype=np.intp)
-
-        oracle = oracle_from_json(body["oracle"]) if body.get("oracle") else None
-        asked = {name: body.get(name, ()) for name in ("include", "exclude")}
-        contexts, oracle = self.agent.offered(arms, oracle, **asked, schema=schema)
-        offer = Offer(
-            ids,
-            contexts,
-            np.array(body["index"]),
-            None if body["mean"] is None else np.array(body["mean"]),
-            None if body["std"] is None else np.array(body["std"]),
-            np.array(chosen, dtype=np.intp),
-            positions("include"),
-            positions("exclude"),
-        )
-        taken = [ids[position] for position in chosen]
-        liked = taken if chosen == preferred else [ids[position] for position in preferred]
-        assert event.decision is not None
-        decision = AgentDecision(
-            event.decision, event.round or 0, taken, body["is_exact"], liked, offer
-        )
-        return decision, schema, oracle
+        return restored(self.agent, event)[0]
 
     def dumped(self) -> tuple[int, bytes]:
         """Return the agent as bytes, and the number of the event that it has read up to."""
@@ -190,7 +155,7 @@ class Model:
         if proposal is not None:
             self.agent.record(*proposal)
             return
-        decision, schema, oracle = self._restored(event)
+        decision, schema, oracle = restored(self.agent, event)
         self.agent.record(decision, schema, oracle=oracle)
 
     def _apply_outcomes(self, event: Event, _: Proposal | None) -> None:
@@ -243,25 +208,6 @@ class Model:
         self.results[seq] = result
         while len(self.results) > RESULTS:
             self.results.popitem(last=False)
-
-
-def decision_body(request: dict[str, Any], proposal: Proposal, is_first: bool) -> bytes:
-    """Return what the log keeps of a decision: the request, and what was thought and chosen."""
-    offer = proposal.decision.offer
-    assert offer is not None
-    place = {arm: position for position, arm in enumerate(offer.ids)}
-    body = {
-        **request,
-        "chosen": offer.chosen.tolist(),
-        "preferred": [place[arm] for arm in proposal.decision.preferred],
-        "index": offer.index.tolist(),
-        "mean": None if offer.mean is None else offer.mean.tolist(),
-        "std": None if offer.std is None else offer.std.tolist(),
-        "is_exact": proposal.decision.is_exact,
-    }
-    if is_first:
-        body["schema"] = proposal.schema.to_json()
-    return to_json(body)
 
 
 _APPLY = {
