@@ -75,6 +75,7 @@ class Model:
         self.lock = threading.RLock()
         self.taught = threading.Event()
         self.results: OrderedDict[int, Result] = OrderedDict()
+        self._own: dict[int, Proposal] = {}  # made here, not applied yet
         self._log = log
         self._time = row.created
         self.agent, self.seq = make_agent(self.settings), 0
@@ -103,13 +104,13 @@ class Model:
                 self.apply(event)
                 self.learner.catch_up()
 
-    def apply(self, event: Event, proposal: Proposal | None = None) -> None:
+    def apply(self, event: Event) -> None:
         """Let an event, the next one in the log, happen to the agent."""
         with self.lock:
             assert event.seq == self.seq + 1, "events are applied in their order"
             self._time = event.time
             try:
-                _APPLY[event.kind](self, event, proposal)
+                _APPLY[event.kind](self, event)
             except Exception:
                 # The same in every process: the event is part of the log, and had no effect.
                 LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
@@ -117,11 +118,17 @@ class Model:
             self.taught.set()
 
     def committed(self, event: Event, proposal: Proposal | None = None) -> None:
-        """Apply an event that this process has just appended, and all before it."""
+        """Apply an event that this process has just appended.
+
+        If others come before it, a decision is left to whoever reads the log next: reading them
+        one by one, in each request, would cost more.
+        """
         with self.lock:
+            if proposal is not None and self.seq < event.seq:
+                self._own[event.seq] = proposal
             if self.seq == event.seq - 1:
-                self.apply(event, proposal)
-            elif self.seq < event.seq:
+                self.apply(event)
+            elif proposal is None and self.seq < event.seq:
                 self.catch_up()
 
     def result(self, seq: int) -> Result:
@@ -151,14 +158,15 @@ class Model:
             self.agent, self.seq = agent, found[0]
             self.snapshot_seq = found[0]
 
-    def _apply_decision(self, event: Event, proposal: Proposal | None) -> None:
+    def _apply_decision(self, event: Event) -> None:
+        proposal = self._own.pop(event.seq, None)
         if proposal is not None:
             self.agent.record(*proposal)
             return
         decision, schema, oracle = restored(self.agent, event)
         self.agent.record(decision, schema, oracle=oracle)
 
-    def _apply_outcomes(self, event: Event, _: Proposal | None) -> None:
+    def _apply_outcomes(self, event: Event) -> None:
         body = from_json(event.body)
         assert event.decision is not None
         outcomes = dict(body["outcomes"])
@@ -180,7 +188,7 @@ class Model:
         result.corrected += learned.corrected
         result.quarantined += learned.quarantined
 
-    def _apply_accept(self, event: Event, _: Proposal | None) -> None:
+    def _apply_accept(self, event: Event) -> None:
         arm = from_json(event.body)["arm"]
         result = Result()
         assert event.decision is not None
@@ -191,7 +199,7 @@ class Model:
             result.rejected.append((arm, str(reason)))
         self._keep(event.seq, result)
 
-    def _apply_observations(self, event: Event, _: Proposal | None) -> None:
+    def _apply_observations(self, event: Event) -> None:
         body = from_json(event.body)
         result = Result()
         try:
@@ -201,7 +209,7 @@ class Model:
             result.rejected.append((None, str(reason)))
         self._keep(event.seq, result)
 
-    def _apply_expire(self, event: Event, _: Proposal | None) -> None:
+    def _apply_expire(self, event: Event) -> None:
         self.agent.expire()
 
     def _keep(self, seq: int, result: Result) -> None:
