@@ -4,7 +4,8 @@
 
 A decision's outcomes come after an hour on average by the compressed clock. 3% never come, 10% come
 after the deadline of three hours, as corrections of what was learned in their place; 10% are told
-twice, and 5% are corrected later.
+twice, and 5% are corrected later. Outcomes are linear in the features, so that the model stays
+small: what would grow is the service.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _decide(
     told["decisions"] += 1
     for chosen in answer.json()["chosen"]:
         x = X[chosen["id"]]
-        y = float(np.sin(4 * x[0]) - 0.5 * x[1] + 0.1 * rng.standard_normal())
+        y = float(x[0] - 0.5 * x[1] + 0.1 * rng.standard_normal())
         item = {"decision": answer.json()["id"], "arm": chosen["id"], "outcome": y}
         fate = rng.random()
         when = now + hour * min(rng.exponential(DELAY), 0.8 * DEADLINE)

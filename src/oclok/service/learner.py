@@ -37,6 +37,8 @@ PAUSE = 2e-4
 GROWTH = 1.5
 #: Steps that may wait; whoever teaches more takes them.
 MOST_WAITING = 2_000
+#: The regret is computed anew when there are so many times the rounds.
+GROWTH = 1.5
 
 
 class Learner(Policy):

@@ -15,17 +15,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from oclok import persistence
-from oclok.agent import Agent, AgentDecision, Schema
-from oclok.agent.decision import Offer
+from oclok.agent import Agent, AgentDecision
 from oclok.agent.request import Proposal
 from oclok.errors import OclokError, StorageError
 from oclok.oracles import oracle_from_json
-from oclok.oracles.base import Oracle
 from oclok.policies import UCB
+from oclok.service.decisions import restored
 from oclok.service.learner import Learner
 from oclok.service.log import AgentRow, Event, Log
 
@@ -77,6 +75,7 @@ class Model:
         self.lock = threading.RLock()
         self.taught = threading.Event()
         self.results: OrderedDict[int, Result] = OrderedDict()
+        self._own: dict[int, Proposal] = {}  # made here, not applied yet
         self._log = log
         self._time = row.created
         self.agent, self.seq = make_agent(self.settings), 0
@@ -105,13 +104,13 @@ class Model:
                 self.apply(event)
                 self.learner.catch_up()
 
-    def apply(self, event: Event, proposal: Proposal | None = None) -> None:
+    def apply(self, event: Event) -> None:
         """Let an event, the next one in the log, happen to the agent."""
         with self.lock:
             assert event.seq == self.seq + 1, "events are applied in their order"
             self._time = event.time
             try:
-                _APPLY[event.kind](self, event, proposal)
+                _APPLY[event.kind](self, event)
             except Exception:
                 # The same in every process: the event is part of the log, and had no effect.
                 LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
@@ -119,11 +118,17 @@ class Model:
             self.taught.set()
 
     def committed(self, event: Event, proposal: Proposal | None = None) -> None:
-        """Apply an event that this process has just appended, and all before it."""
+        """Apply an event that this process has just appended.
+
+        If others come before it, a decision is left to whoever reads the log next: reading them
+        one by one, in each request, would cost more.
+        """
         with self.lock:
+            if proposal is not None and self.seq < event.seq:
+                self._own[event.seq] = proposal
             if self.seq == event.seq - 1:
-                self.apply(event, proposal)
-            elif self.seq < event.seq:
+                self.apply(event)
+            elif proposal is None and self.seq < event.seq:
                 self.catch_up()
 
     def result(self, seq: int) -> Result:
@@ -133,40 +138,7 @@ class Model:
 
     def restored(self, event: Event) -> AgentDecision:
         """Return the decision of an event, with all of its arms."""
-        return self._restored(event)[0]
-
-    def _restored(self, event: Event) -> tuple[AgentDecision, Schema | None, Oracle]:
-        body = from_json(event.body)
-        arms = {arm["id"]: arm["features"] for arm in body["arms"]}
-        ids = list(arms)
-        schema = Schema(body["schema"]) if "schema" in body else None
-        chosen, preferred = body["chosen"], body["preferred"]
-        place = {arm: position for position, arm in enumerate(ids)}
-
-        def positions(name: str) -> Any:
-            wanted = [place[arm] for arm in body.get(name, ())]
-            return np.array(sorted(wanted), dtype=np.intp)
-
-        oracle = oracle_from_json(body["oracle"]) if body.get("oracle") else None
-        asked = {name: body.get(name, ()) for name in ("include", "exclude")}
-        contexts, oracle = self.agent.offered(arms, oracle, **asked, schema=schema)
-        offer = Offer(
-            ids,
-            contexts,
-            np.array(body["index"]),
-            None if body["mean"] is None else np.array(body["mean"]),
-            None if body["std"] is None else np.array(body["std"]),
-            np.array(chosen, dtype=np.intp),
-            positions("include"),
-            positions("exclude"),
-        )
-        taken = [ids[position] for position in chosen]
-        liked = taken if chosen == preferred else [ids[position] for position in preferred]
-        assert event.decision is not None
-        decision = AgentDecision(
-            event.decision, event.round or 0, taken, body["is_exact"], liked, offer
-        )
-        return decision, schema, oracle
+        return restored(self.agent, event)[0]
 
     def dumped(self) -> tuple[int, bytes]:
         """Return the agent as bytes, and the number of the event that it has read up to."""
@@ -186,14 +158,15 @@ class Model:
             self.agent, self.seq = agent, found[0]
             self.snapshot_seq = found[0]
 
-    def _apply_decision(self, event: Event, proposal: Proposal | None) -> None:
+    def _apply_decision(self, event: Event) -> None:
+        proposal = self._own.pop(event.seq, None)
         if proposal is not None:
             self.agent.record(*proposal)
             return
-        decision, schema, oracle = self._restored(event)
+        decision, schema, oracle = restored(self.agent, event)
         self.agent.record(decision, schema, oracle=oracle)
 
-    def _apply_outcomes(self, event: Event, _: Proposal | None) -> None:
+    def _apply_outcomes(self, event: Event) -> None:
         body = from_json(event.body)
         assert event.decision is not None
         outcomes = dict(body["outcomes"])
@@ -215,7 +188,7 @@ class Model:
         result.corrected += learned.corrected
         result.quarantined += learned.quarantined
 
-    def _apply_accept(self, event: Event, _: Proposal | None) -> None:
+    def _apply_accept(self, event: Event) -> None:
         arm = from_json(event.body)["arm"]
         result = Result()
         assert event.decision is not None
@@ -226,7 +199,7 @@ class Model:
             result.rejected.append((arm, str(reason)))
         self._keep(event.seq, result)
 
-    def _apply_observations(self, event: Event, _: Proposal | None) -> None:
+    def _apply_observations(self, event: Event) -> None:
         body = from_json(event.body)
         result = Result()
         try:
@@ -236,32 +209,13 @@ class Model:
             result.rejected.append((None, str(reason)))
         self._keep(event.seq, result)
 
-    def _apply_expire(self, event: Event, _: Proposal | None) -> None:
+    def _apply_expire(self, event: Event) -> None:
         self.agent.expire()
 
     def _keep(self, seq: int, result: Result) -> None:
         self.results[seq] = result
         while len(self.results) > RESULTS:
             self.results.popitem(last=False)
-
-
-def decision_body(request: dict[str, Any], proposal: Proposal, is_first: bool) -> bytes:
-    """Return what the log keeps of a decision: the request, and what was thought and chosen."""
-    offer = proposal.decision.offer
-    assert offer is not None
-    place = {arm: position for position, arm in enumerate(offer.ids)}
-    body = {
-        **request,
-        "chosen": offer.chosen.tolist(),
-        "preferred": [place[arm] for arm in proposal.decision.preferred],
-        "index": offer.index.tolist(),
-        "mean": None if offer.mean is None else offer.mean.tolist(),
-        "std": None if offer.std is None else offer.std.tolist(),
-        "is_exact": proposal.decision.is_exact,
-    }
-    if is_first:
-        body["schema"] = proposal.schema.to_json()
-    return to_json(body)
 
 
 _APPLY = {

@@ -9,14 +9,15 @@ import threading
 from itertools import groupby
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
-from oclok.agent.request import Proposal
 from oclok.errors import FeedbackError, InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
+from oclok.service.answers import OutcomesTally, answer_of, answer_to
 from oclok.service.database import Database
+from oclok.service.decisions import decision_body
 from oclok.service.log import Event, Log, OvertakenError, RepeatedError
-from oclok.service.model import Model, Result, decision_body, make_agent
+from oclok.service.model import Model, Result, make_agent
 from oclok.service.problems import ConflictError, NotFoundError
 
 #: How often a decision is proposed anew because another process was faster.
@@ -108,7 +109,7 @@ class Service:
             except RepeatedError:
                 return self._known(model, decision)
             model.committed(event, proposal)
-            return _answer(event, proposal)
+            return answer_to(event, proposal)
         raise StorageError("other processes were faster each time; try again")
 
     def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
@@ -205,57 +206,6 @@ class Service:
         except FeedbackError:
             model.catch_up()  # perhaps another process has made it just now
             return model.agent.outcomes_of(decision)
-
-
-class OutcomesTally:
-    """Counts what became of outcomes."""
-
-    def __init__(self) -> None:
-        kinds = ("learned", "repeated", "corrected", "quarantined")
-        self.told: dict[str, Any] = dict.fromkeys(kinds, 0) | {"rejected": [], "items": []}
-
-    def add(self, decision: str | None, result: Result) -> None:
-        """Count what became of outcomes of one decision."""
-        for kind in ("learned", "repeated", "corrected", "quarantined"):
-            arms = getattr(result, kind)
-            self.told[kind] += len(arms)
-            self.told["items"] += [
-                {"decision": decision, "arm": arm, "result": kind} for arm in arms
-            ]
-        self.told["rejected"] += [
-            {"decision": decision, "arm": arm, "reason": reason} for arm, reason in result.rejected
-        ]
-
-
-def answer_of(event: Event) -> dict[str, Any]:
-    """Return the answer to a request for a decision that is in the log."""
-    body = from_json(event.body)
-    return _answered(event, body, [arm["id"] for arm in body["arms"]], body["chosen"])
-
-
-def _answer(event: Event, proposal: Proposal) -> dict[str, Any]:
-    offer = proposal.decision.offer
-    assert offer is not None
-    body = {"mean": offer.mean, "std": offer.std, "index": offer.index}
-    body["is_exact"] = proposal.decision.is_exact  # type: ignore[assignment]
-    return _answered(event, body, offer.ids, offer.chosen.tolist())
-
-
-def _answered(
-    event: Event, body: dict[str, Any], ids: list[Any], chosen: list[int]
-) -> dict[str, Any]:
-    entries = []
-    for place in chosen:
-        entry: dict[str, Any] = {"id": ids[place]}
-        for name in ("mean", "std", "index"):
-            entry[name] = None if body[name] is None else float(body[name][place])
-        entries.append(entry)
-    return {
-        "id": event.decision,
-        "round": event.round,
-        "chosen": entries,
-        "is_exact": bool(body["is_exact"]),
-    }
 
 
 def _groups(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from oclok.errors import FeedbackError
 from oclok.posterior import MixturePosterior
+from oclok.service.answers import answer_of
 from oclok.service.log import Event
 from oclok.service.metrics import Metrics
 from oclok.service.model import Model
@@ -22,7 +23,7 @@ from oclok.service.requests import (
     DecisionDetails,
     DecisionRow,
 )
-from oclok.service.service import Service, answer_of
+from oclok.service.service import Service
 
 #: Decisions whose outcomes the history shows.
 SHOWN = 300
