@@ -34,8 +34,8 @@ def verdicts(D: int, name: str, contexts: str, seeds: int, rounds: int) -> Row:
         play(KERNELS[name](D), D, contexts == "uniform", "dictionary", seed, rounds)
         for seed in range(FIRST_SEED, FIRST_SEED + seeds)
     ]
-    given = [run["verdict"] for run in runs]
-    spreads = [run["spread"] for run in runs]
+    given = [run["verdicts"][-1] for run in runs]
+    spreads = [run["spreads"][-1] for run in runs]
     return {
         "rank": runs[-1]["rank"],
         **{verdict: given.count(verdict) for verdict in _VERDICTS},
