@@ -564,3 +564,14 @@ def test_another_kernel_has_learned_the_same() -> None:
         other, judge = ours.with_kernel(kernel, noise_std), exact.with_kernel(kernel, noise_std)
         assert len(other) == 400
         assert_close(other, judge, rng.random((50, 2)), 1e-5)
+
+
+def test_a_linear_kernel_of_many_dimensions_is_covered():
+    """Its variance falls slowly, and then at once: no reason to give up."""
+    rng = np.random.default_rng(0)
+    posterior = DictionaryPosterior(DotProduct(1.0), 0.1)
+    X = rng.standard_normal((700, 64))
+    for start in range(0, 700, 50):
+        posterior.update(X[start : start + 50], rng.standard_normal(50))
+    assert posterior.rank == 65
+    assert np.isfinite(posterior.predict(rng.standard_normal((5, 64))).mean_error).all()

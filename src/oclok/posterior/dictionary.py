@@ -293,8 +293,10 @@ class DictionaryPosterior(Posterior):
             self._successor = None if model is None else CatchingUp(model)
         else:
             rank = self.max_rank // 2
-            part = partial_model(self.prior, self.noise_std, [*seen, remembered], rank)
-            self._teach(VecchiaModel(part), X, y, weights)
+            parts = [*seen, remembered]
+            part = partial_model(self.prior, self.noise_std, parts, rank, self.tolerance)
+            is_enough = not any(len(part.uncovered(Contexts(rows))) for rows in seen if len(rows))
+            self._teach(part if is_enough else VecchiaModel(part), X, y, weights)
         self._novel, self._finer = Rows(), None
 
     def _advance(self) -> None:

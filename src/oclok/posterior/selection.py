@@ -74,7 +74,7 @@ def covering_model(
 
 
 def partial_model(
-    prior: Covariance, noise_std: float, parts: list[FloatArray], largest: int
+    prior: Covariance, noise_std: float, parts: list[FloatArray], largest: int, tolerance: float
 ) -> NystromModel:
     """Return a model whose dictionary, at most `largest`, covers contexts like `parts` in part.
 
@@ -90,7 +90,7 @@ def partial_model(
     enough = LEFT_OVER * left[-1] + NEGLIGIBLE * noise_std**2
     pivots = pivots[: int(np.argmax(left <= enough)) + 1]
     F = F[: len(pivots)]
-    return NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T)
+    return NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T, tolerance)
 
 
 def finer_model(model: NystromModel, parts: list[FloatArray], tolerance: float) -> NystromModel:
