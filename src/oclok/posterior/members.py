@@ -202,8 +202,9 @@ def stationary_candidates(dimension: int) -> list[Candidate]:
     """Return those of the default kernels that treat all contexts in [0, 1]^D alike.
 
     Their weights are those of the log-normal prior that fitted lengthscales have: without it, the
-    first rounds explore as if f could be as rough as 0.1 √D as well as not. They have no constant: before any outcome it is the same for all arms, and so large that
-    oracles for probabilities could not tell one set of arms from another.
+    first rounds explore as if f were as likely to be rough as smooth. They have no constant:
+    before any outcome it is the same for all arms, and so large that oracles for probabilities
+    could not tell one set of arms from another.
     """
     median, spread = LENGTHSCALE_PRIOR
     return [
