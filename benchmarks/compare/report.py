@@ -113,11 +113,10 @@ def _paired(results: Results) -> list[str]:
         seeds = sorted(set(runs) & set(ours[1]))
         difference = np.array([ours[1][s]["regret"] - runs[s]["regret"] for s in seeds])
         half = _half_interval(difference)
-        mine = _mean({seed: ours[1][seed] for seed in seeds})
+        mine, its = (_mean({seed: r[seed] for seed in seeds}) for r in (ours[1], runs))
         rows.append(
             f"| {problem} | {len(seeds)} | {mine:.3g} | {peer}, {setting} "
-            f"| {_mean(runs):.3g} | {difference.mean():+.3g} ± {half:.2g} "
-            f"| {mine / _mean(runs):.2f} |"
+            f"| {its:.3g} | {difference.mean():+.3g} ± {half:.2g} | {mine / its:.2f} |"
         )
     return rows
 
