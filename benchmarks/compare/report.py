@@ -31,26 +31,30 @@ class Results:
         self.players.sort(key=lambda player: (player != OURS, player in NO_PEERS))
 
     def best(self, player: str, problem: str) -> tuple[str, dict[int, Line]] | None:
-        """Return the setting of least mean regret, with its line for each seed.
+        """Return the setting of the least share of random's regret, with its line for each seed.
 
-        Out of the settings with the most seeds: those that were far behind are not continued.
+        Settings may have played different seeds: those that were far behind are not continued.
         """
-        settings: dict[str, dict[int, Line]] = {}
-        for line in self._lines:
-            if line["player"] == player and line["problem"] == problem:
-                settings.setdefault(line["setting"], {})[line["seed"]] = line
+        settings = self._settings(player, problem)
         if not settings:
             return None
-        most = max(map(len, settings.values()))
-        complete = {name: runs for name, runs in settings.items() if len(runs) == most}
-        return min(complete.items(), key=lambda item: _mean(item[1]))
+        return min(settings.items(), key=lambda item: self._share(item[1], problem))
 
     def share(self, player: str, problem: str) -> float:
         """Return the regret over random's on the same seeds; NaN if it was not played."""
-        played, by_chance = self.best(player, problem), self.best(RANDOM, problem)
-        if played is None or by_chance is None:
-            return math.nan
-        return _mean(played[1]) / _mean({seed: by_chance[1][seed] for seed in played[1]})
+        played = self.best(player, problem)
+        return math.nan if played is None else self._share(played[1], problem)
+
+    def _settings(self, player: str, problem: str) -> dict[str, dict[int, Line]]:
+        found: dict[str, dict[int, Line]] = {}
+        for line in self._lines:
+            if line["player"] == player and line["problem"] == problem:
+                found.setdefault(line["setting"], {})[line["seed"]] = line
+        return found
+
+    def _share(self, runs: dict[int, Line], problem: str) -> float:
+        by_chance = self._settings(RANDOM, problem)[""]
+        return _mean(runs) / _mean({seed: by_chance[seed] for seed in runs})
 
     def most_seeds(self, problem: str) -> int:
         """Return how many seeds were played by whoever played the most."""
