@@ -24,6 +24,7 @@ NAMES = (
     "certificate",
     "left",
     "rough",
+    "mixture",
     "offline",
     "agent",
     "service",

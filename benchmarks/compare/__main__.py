@@ -12,6 +12,7 @@ import sys
 import warnings
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.compare.ours import OURS
 from benchmarks.compare.peers import PEERS, Player
 from benchmarks.compare.problems import PROBLEMS, ROUNDS
-from benchmarks.compare.report import write
+from benchmarks.compare.report import NO_PEERS, write
 from oclok.problems.base import Round, fresh_seed
 
 FOLDER = Path(__file__).parent
@@ -38,22 +39,41 @@ def main() -> int:
     with threadpool_limits(1):
         for seed in seeds:
             for problem in options.problems:
-                _play_all(path, done, options.players, problem, seed, options.rounds)
+                chosen = _settings(done, options.players, problem, options.within)
+                _play_all(path, done, chosen, problem, seed, options.rounds)
     if options.report:
         write(list(_read(path).values()), FOLDER)
     return 0
 
 
+def _settings(
+    done: dict[Key, Line], players: list[str], problem: str, within: float
+) -> list[tuple[str, str]]:
+    """Return players and settings for `problem`: those that were ever `within` of the best peer."""
+    best: dict[int, float] = {}
+    for (player, _, played, seed), line in done.items():
+        if played == problem and player not in NO_PEERS:
+            best[seed] = min(best.get(seed, np.inf), float(line["regret"]))
+    chosen = []
+    for player, settings in ((p, PLAYERS[p]) for p in players if (p, problem) not in IMPOSSIBLE):
+        for setting in settings:
+            runs = ((seed, done.get((player, setting, problem, seed))) for seed in best)
+            ratios = [line["regret"] / best[seed] for seed, line in runs if line is not None]
+            if player in NO_PEERS or min(ratios, default=0.0) <= within:
+                chosen.append((player, setting))
+    return chosen
+
+
 def _play_all(
-    path: Path, done: dict[Key, Line], players: list[str], problem: str, seed: int, count: int
+    path: Path,
+    done: dict[Key, Line],
+    settings: list[tuple[str, str]],
+    problem: str,
+    seed: int,
+    count: int,
 ) -> None:
     """Let everybody who has not yet play `problem` with `seed`."""
-    wanted = [
-        (player, setting)
-        for player in players
-        for setting in PLAYERS[player]
-        if (player, setting, problem, seed) not in done and (player, problem) not in IMPOSSIBLE
-    ]
+    wanted = [each for each in settings if (*each, problem, seed) not in done]
     if not wanted:
         return
     rounds = list(PROBLEMS[problem](count, seed))
@@ -98,7 +118,7 @@ def _play(
 
 
 Key = tuple[str, str, str, int]
-Line = dict[str, object]
+Line = dict[str, Any]
 
 
 def _read(path: Path, forget: set[str] | None = None) -> dict[Key, Line]:
@@ -121,6 +141,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--players", nargs="+", choices=PLAYERS, default=list(PLAYERS), metavar="P")
     parser.add_argument(
         "--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS), metavar="P"
+    )
+    parser.add_argument(
+        "--within",
+        type=float,
+        default=np.inf,
+        help="leave out settings of peers that never came within this factor of the best peer",
     )
     parser.add_argument("--again", nargs="+", default=[], metavar="P", help="play these anew")
     parser.add_argument("--results", type=Path, default=FOLDER / "results.jsonl")

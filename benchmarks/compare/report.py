@@ -25,40 +25,52 @@ class Results:
     """Results by player and problem."""
 
     def __init__(self, lines: list[Line]) -> None:
-        self._lines = lines = _complete(lines)
+        self._lines = lines
         self.problems = list(dict.fromkeys(line["problem"] for line in lines))
         self.players = list(dict.fromkeys(line["player"] for line in lines))
         self.players.sort(key=lambda player: (player != OURS, player in NO_PEERS))
 
     def best(self, player: str, problem: str) -> tuple[str, dict[int, Line]] | None:
-        """Return the setting of least mean regret, with its line for each seed."""
-        settings: dict[str, dict[int, Line]] = {}
-        for line in self._lines:
-            if line["player"] == player and line["problem"] == problem:
-                settings.setdefault(line["setting"], {})[line["seed"]] = line
+        """Return the setting of the least share of random's regret, with its line for each seed.
+
+        Settings may have played different seeds: those that were far behind are not continued.
+        """
+        settings = self._settings(player, problem)
         if not settings:
             return None
-        most = max(map(len, settings.values()))
-        complete = {name: runs for name, runs in settings.items() if len(runs) == most}
-        return min(complete.items(), key=lambda item: _mean(item[1]))
+        return min(settings.items(), key=lambda item: self._share(item[1], problem))
+
+    def share(self, player: str, problem: str) -> float:
+        """Return the regret over random's on the same seeds; NaN if it was not played."""
+        played = self.best(player, problem)
+        return math.nan if played is None else self._share(played[1], problem)
+
+    def _settings(self, player: str, problem: str) -> dict[str, dict[int, Line]]:
+        found: dict[str, dict[int, Line]] = {}
+        for line in self._lines:
+            if line["player"] == player and line["problem"] == problem:
+                found.setdefault(line["setting"], {})[line["seed"]] = line
+        return found
+
+    def _share(self, runs: dict[int, Line], problem: str) -> float:
+        by_chance = self._settings(RANDOM, problem)[""]
+        return _mean(runs) / _mean({seed: by_chance[seed] for seed in runs})
+
+    def most_seeds(self, problem: str) -> int:
+        """Return how many seeds were played by whoever played the most."""
+        return len({line["seed"] for line in self._lines if line["problem"] == problem})
 
     def normalised(self, player: str) -> float:
-        """Return the mean over problems of regret over random's; NaN if one is missing."""
-        shares = []
-        for problem in self.problems:
-            played, by_chance = self.best(player, problem), self.best(RANDOM, problem)
-            if played is None or by_chance is None:
-                return math.nan
-            shares.append(_mean(played[1]) / _mean(by_chance[1]))
-        return float(np.mean(shares))
+        """Return the mean of the share over problems; NaN if one is missing."""
+        return float(np.mean([self.share(player, problem) for problem in self.problems]))
 
     def best_peer(self, problem: str) -> tuple[str, str, dict[int, Line]]:
-        """Return peer, setting and runs of least regret on `problem`."""
-        found = [(p, self.best(p, problem)) for p in self.players if p not in NO_PEERS]
-        peer, (setting, runs) = min(
-            ((p, best) for p, best in found if best is not None), key=lambda item: _mean(item[1][1])
-        )
-        return peer, setting, runs
+        """Return peer, setting and runs of the least share on `problem`."""
+        peers = [p for p in self.players if p not in NO_PEERS and self.best(p, problem)]
+        peer = min(peers, key=lambda p: self.share(p, problem))
+        found = self.best(peer, problem)
+        assert found is not None
+        return peer, *found
 
 
 def write(lines: list[Line], folder: Path) -> None:
@@ -70,19 +82,6 @@ def write(lines: list[Line], folder: Path) -> None:
     _draw(results, folder / "results.svg")
 
 
-def _complete(lines: list[Line]) -> list[Line]:
-    """Return the lines of seeds that everybody has played, problem by problem."""
-    kept: list[Line] = []
-    for problem in dict.fromkeys(line["problem"] for line in lines):
-        seeds: dict[tuple[str, str], set[int]] = {}
-        mine = [line for line in lines if line["problem"] == problem]
-        for line in mine:
-            seeds.setdefault((line["player"], line["setting"]), set()).add(line["seed"])
-        common = set.intersection(*seeds.values())
-        kept += [line for line in mine if line["seed"] in common]
-    return kept
-
-
 def _table(results: Results) -> list[str]:
     head = ["", *results.problems, "mean share of random's", "ms a round"]
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
@@ -90,13 +89,18 @@ def _table(results: Results) -> list[str]:
         cells, times = [], []
         for problem in results.problems:
             played = results.best(player, problem)
-            cells.append("–" if played is None else f"{_mean(played[1]):.3g}")
+            cells.append("–" if played is None else _cell(played[1], results.most_seeds(problem)))
             if played is not None:
                 times.append(np.median([line["ms"] for line in played[1].values()]))
         share = results.normalised(player)
         cells.append("–" if math.isnan(share) else f"{share:.4f}")
         rows.append(f"| {player} | {' | '.join(cells)} | {np.median(times):.2g} |")
     return rows
+
+
+def _cell(runs: dict[int, Line], seeds: int) -> str:
+    """Return the mean regret, with the number of seeds where these are fewer than others have."""
+    return f"{_mean(runs):.3g}" + (f" ({len(runs)})" if len(runs) < seeds else "")
 
 
 def _paired(results: Results) -> list[str]:
@@ -113,10 +117,10 @@ def _paired(results: Results) -> list[str]:
         seeds = sorted(set(runs) & set(ours[1]))
         difference = np.array([ours[1][s]["regret"] - runs[s]["regret"] for s in seeds])
         half = _half_interval(difference)
+        mine, its = (_mean({seed: r[seed] for seed in seeds}) for r in (ours[1], runs))
         rows.append(
-            f"| {problem} | {len(seeds)} | {_mean(ours[1]):.3g} | {peer}, {setting} "
-            f"| {_mean(runs):.3g} | {difference.mean():+.3g} ± {half:.2g} "
-            f"| {_mean(ours[1]) / _mean(runs):.2f} |"
+            f"| {problem} | {len(seeds)} | {mine:.3g} | {peer}, {setting} "
+            f"| {its:.3g} | {difference.mean():+.3g} ± {half:.2g} | {mine / its:.2f} |"
         )
     return rows
 
@@ -139,11 +143,7 @@ def _draw(results: Results, path: Path) -> None:
     for player in results.players:
         if player == RANDOM:
             continue
-        shares = []
-        for problem in results.problems:
-            played, by_chance = results.best(player, problem), results.best(RANDOM, problem)
-            missing = played is None or by_chance is None
-            shares.append(math.nan if missing else _mean(played[1]) / _mean(by_chance[1]))
+        shares = [results.share(player, problem) for problem in results.problems]
         style = styles.get(player, {"marker": "o", "markersize": 5, "alpha": 0.8})
         axes.plot(shares, range(len(shares)), linestyle="", label=player, **style)
     axes.set_yticks(range(len(results.problems)), results.problems)

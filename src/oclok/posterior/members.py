@@ -25,6 +25,7 @@ from oclok.persistence import Persistent
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.linalg import add_to_diagonal, factor
 from oclok.posterior.prediction import Prediction
+from oclok.posterior.relevance import LENGTHSCALE_PRIOR
 from oclok.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -40,10 +41,6 @@ CONSTANT = 100.0
 #: Lengthscale (in √D) and variance of what is particular to an arm, and not to its neighbours.
 PARTICULAR = (0.02, 0.3)
 
-#: Median and spread of the logarithm of the smooth members' lengthscales, a priori: that of fits
-#: with a lengthscale per feature, but narrower. Without it, the first ten rounds explore as if f
-#: could be as rough as 0.1 √D (a tenth of the regret on Simulation I).
-LENGTHSCALE_PRIOR = (0.8, 0.75)
 #: What a dictionary may leave of a context's variance, in noise variances. A mixture has no bounds
 #: to prove decisions by; at this tolerance a dictionary takes a third of the basis functions.
 TOLERANCE = 1e-3
@@ -197,14 +194,21 @@ def default_candidates(dimension: int) -> list[Candidate]:
     linear = DotProduct(1.0)
     kernels = [linear, linear**2, linear**3]
     kernels += [kernel + _particular(dimension) for kernel in (_smooth(0.8, dimension), linear)]
-    return stationary_candidates(dimension) + [Candidate(kernel + CONSTANT) for kernel in kernels]
+    every = [*stationary_candidates(dimension), *map(Candidate, kernels)]
+    return [Candidate(kernel + CONSTANT, penalty) for kernel, penalty in every]
 
 
 def stationary_candidates(dimension: int) -> list[Candidate]:
-    """Return those of the default kernels that treat all contexts in [0, 1]^D alike."""
+    """Return those of the default kernels that treat all contexts in [0, 1]^D alike.
+
+    Their weights are those of the log-normal prior that fitted lengthscales have: without it, the
+    first rounds explore as if f were as likely to be rough as smooth. They have no constant:
+    before any outcome it is the same for all arms, and so large that oracles for probabilities
+    could not tell one set of arms from another.
+    """
     median, spread = LENGTHSCALE_PRIOR
     return [
-        Candidate(_smooth(each, dimension) + CONSTANT, (math.log(each / median) / spread) ** 2 / 2)
+        Candidate(_smooth(each, dimension), (math.log(each / median) / spread) ** 2 / 2)
         for each in LENGTHSCALES
     ]
 
