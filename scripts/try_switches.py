@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -28,43 +29,57 @@ SUMS = ("expected_reward", "best_expected_reward")
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: every policy on every variant and draw, for each way to set the switches."""
+    """What to run.
+
+    Attributes:
+        policies: these, on each of the
+        variants: of the experiment.
+        draws: seed and repeat of each draw, for all switches of the scripts together.
+        but: switches to leave out of all, one at a time.
+        alone: switches to turn on alone, for the first draws.
+        draws_alone: how many of them.
+        with_all: further policies, for all switches together only.
+    """
 
     policies: list[str]
     draws: list[tuple[int, int]]
-    variants: list[str] = field(default_factory=lambda: [""])
-    alone: list[str] = field(default_factory=list)
+    alone: list[str]
+    variants: tuple[str, ...] = ("",)
+    but: tuple[str, ...] = ()
     draws_alone: int = 5
-    left_out: list[str] = field(default_factory=list)
+    with_all: tuple[str, ...] = ()
 
     def rows(self, name: str) -> Iterator[tuple[str, ...]]:
         """Yield the keys of all rows."""
-        together = ["", ALL, *(f"{ALL} but {switch}" for switch in self.left_out)]
-        for switches in [*together, *self.alone]:
-            count = len(self.draws) if switches in together else self.draws_alone
-            for variant in self.variants:
-                for policy in self.policies:
-                    for repeat in range(count):
-                        yield name, switches, variant, policy, str(repeat)
+        sets = {ALL: len(self.draws)}
+        sets |= {f"{ALL} but {switch}": len(self.draws) for switch in self.but}
+        sets |= dict.fromkeys(self.alone, self.draws_alone)
+        for switches, count in sets.items():
+            policies = [*self.policies, *(self.with_all if switches == ALL else ())]
+            for variant, policy, repeat in product(self.variants, policies, range(count)):
+                yield name, switches, variant, policy, str(repeat)
 
 
 PLANS = {
     "crowdsourcing": Plan(
         [soclok(20), soclok(10), ACC, CC],
         [(0, repeat) for repeat in range(5)],
-        alone=["jitter", "max-arms", "half-width", "uniform-points"],
+        ["jitter", "max-arms", "half-width", "uniform-points"],
     ),
     "codependency": Plan(
         [OCLOK, soclok(100), soclok(50), soclok(20)],
         [(0, repeat) for repeat in range(20)],
-        ["l=0.5", "l=1"],
-        alone=["jitter", "max-arms"],
+        ["jitter", "max-arms"],
+        variants=("l=0.5", "l=1"),
+        draws_alone=2,
     ),
     "movies": Plan(
-        [soclok(4), soclok(2), ACC],
+        [soclok(4), ACC],
         [(seed, 0) for seed in range(10, 15)],
-        alone=[name for name in in_scripts(EXPERIMENTS["movies"]) if name != ONE_DRAW],
-        left_out=["most-genres"],
+        [name for name in in_scripts(EXPERIMENTS["movies"]) if name != ONE_DRAW],
+        but=("most-genres",),
+        draws_alone=3,
+        with_all=(soclok(2),),
     ),
 }
 
@@ -89,7 +104,7 @@ def _sums(name: str, switches: str, variant: str, policy: str, repeat: str) -> t
     if switches.startswith(ALL):
         left_out = switches.removeprefix(ALL).removeprefix(" but ")
         experiment = as_published(experiment, [each for each in names if each != left_out])
-    elif switches:
+    else:
         experiment = as_published(experiment, [switches])
     seed, draw = PLANS[name].draws[int(repeat)]
     settings = experiment.settings(seed=seed)

@@ -72,16 +72,15 @@ def test_what_the_runs_do_not_have_is_not_told():
 def test_runs_are_with_switches_that_the_experiment_has():
     for experiment, runs in RUNS.groupby("experiment"):
         known = {quirk.name for quirk in QUIRKS if experiment in quirk.experiments}
-        alone = {name for name in runs["switches"] if name and not name.startswith(ALL)}
+        alone = {name for name in runs["switches"] if not name.startswith(ALL)}
         assert alone <= known
         assert alone >= set(in_scripts(EXPERIMENTS[experiment])) - {ONE_DRAW}
-        assert {"", ALL} <= set(runs["switches"])
+        assert ALL in set(runs["switches"])
 
 
-@pytest.mark.parametrize("switches", ["", "jitter"])
+@pytest.mark.parametrize("switches", ["jitter", "half-width"])
 def test_runs_are_those_that_the_code_makes_today(switches):
-    experiment = EXPERIMENTS["crowdsourcing"]
-    experiment = as_published(experiment, [switches]) if switches else experiment
+    experiment = as_published(EXPERIMENTS["crowdsourcing"], [switches])
     run = Run("", "SO'CLOK-UCB 10", 250, 0)
     table = play(experiment, experiment.settings(), run)
     kept = pivot("crowdsourcing", switches, "expected_reward")

@@ -5,7 +5,7 @@
 | column                                   | meaning                                          |
 |------------------------------------------|--------------------------------------------------|
 | experiment, variant, policy              | as in all results                                |
-| switches                                 | what was on: one, "all" in the scripts, or none  |
+| switches                                 | what was on: one, or "all" in the scripts        |
 | repeat                                   | which draw of the rounds                         |
 | expected_reward, best_expected_reward    | of the policy and of the benchmark, over a run   |
 """
@@ -41,7 +41,7 @@ def tried(claim: Claim, experiment: str) -> str:
 def _runs(experiment: str) -> dict[str, Scores]:
     """Return the runs of an experiment by what was on, in the order of the file."""
     runs = _table()
-    runs = runs[(runs["experiment"] == experiment) & (runs["switches"] != "")]
+    runs = runs[runs["experiment"] == experiment]
     return {str(name): Scores(part) for name, part in runs.groupby("switches", sort=False)}
 
 
