@@ -11,7 +11,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -102,17 +102,17 @@ def _play_all(
 def _play(
     player: Player, rounds: list[Round], best: list[float], seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return regret and seconds of each round; noise is the same for everybody."""
+    """Return regret and CPU seconds of each round; noise is the same for everybody."""
     regret, seconds = np.empty(len(rounds)), np.empty(len(rounds))
     seeds = fresh_seed(seed).spawn(len(rounds))
     for t, current in enumerate(rounds):
-        start = perf_counter()
+        start = process_time()
         super_arm = player.select(current.contexts, current.oracle)
-        seconds[t] = perf_counter() - start
+        seconds[t] = process_time() - start
         outcomes = current.play(super_arm, np.random.default_rng(seeds[t]))
-        start = perf_counter()
+        start = process_time()
         player.learn(current.contexts[super_arm], outcomes)
-        seconds[t] += perf_counter() - start
+        seconds[t] += process_time() - start
         regret[t] = best[t] - current.oracle.value(current.means, super_arm)
     return regret, seconds
 

@@ -83,7 +83,7 @@ def write(lines: list[Line], folder: Path) -> None:
 
 
 def _table(results: Results) -> list[str]:
-    head = ["", *results.problems, "mean share of random's", "ms a round"]
+    head = ["", *results.problems, "mean share of random's", "CPU ms a round"]
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for player in results.players:
         cells, times = [], []
@@ -91,7 +91,7 @@ def _table(results: Results) -> list[str]:
             played = results.best(player, problem)
             cells.append("–" if played is None else _cell(played[1], results.most_seeds(problem)))
             if played is not None:
-                times.append(np.median([line["ms"] for line in played[1].values()]))
+                times += [line["ms"] for line in played[1].values() if line["ms"] is not None]
         share = results.normalised(player)
         cells.append("–" if math.isnan(share) else f"{share:.4f}")
         rows.append(f"| {player} | {' | '.join(cells)} | {np.median(times):.2g} |")
