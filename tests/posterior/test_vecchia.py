@@ -159,7 +159,8 @@ def test_only_the_latest_outcomes_are_neighbours(monkeypatch):
 
 
 def test_a_dictionary_that_grows_in_steps_ends_up_exact(monkeypatch):
-    monkeypatch.setattr(dictionary, "MOST_TO_GROW", 0.0)
+    monkeypatch.setattr(dictionary, "AT_ONCE", 0)
+    monkeypatch.setattr(dictionary, "AHEAD", 0)
     rng = np.random.default_rng(0)
     X = np.vstack([rng.random((900, 2)), 1.0 + rng.random((300, 2))])
     y = np.sin(X).sum(axis=1)
@@ -167,7 +168,7 @@ def test_a_dictionary_that_grows_in_steps_ends_up_exact(monkeypatch):
     posterior.update(X[:900], y[:900])
     rank = posterior.rank
     with monkeypatch.context() as patched:  # nothing is taught on the side
-        patched.setattr(DictionaryPosterior, "_advance", lambda self: None)
+        patched.setattr(DictionaryPosterior, "_advance", lambda self, X: None)
         posterior.update(X[900:], y[900:])
     asked = 2.0 * rng.random((50, 2))
     assert np.isinf(posterior.predict(asked).mean_error).all()

@@ -35,6 +35,7 @@ from oclok.posterior.regression import FEW
 from oclok.posterior.selection import (
     REMEMBERED,
     covering_model,
+    covers,
     finer_model,
     first_model,
     most_pivots,
@@ -58,14 +59,14 @@ FINER = 10.0
 #: Outcomes up to which undecided rounds go to the finer dictionary: a round of 5 outcomes
 #: that does costs 1.6 times one that does not, and from here on nearly every one would.
 MOST_TO_REFINE = 50_000
-#: Outcomes that it learns in one call, if it has to catch up.
-MOST_TO_CATCH_UP = 4_096
+#: Outcomes that a dictionary learns anew within one call, and a part of them where there are more.
+#: At rank 130 that takes 4 and 1 ms, at rank 180 7 and 3 ms, where a round of 100 arms takes 0.7.
+AT_ONCE, PER_CALL = 1_024, 256
+#: The same for calls with many outcomes, as a multiple of them: a model has to gain on them.
+AHEAD = 4
 #: Contexts above the tolerance wait until they are this fraction of the dictionary, so that it
 #: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
 NOVEL_FRACTION, URGENT = 1 / 16, 10.0
-#: Operations, 2Nr² of them, up to which a dictionary grows within one call: some 10 ms,
-#: by estimate.
-MOST_TO_GROW = 2.5e8
 #: Most basis functions. The triangular solve and the product for 100 arms take 0.8 ms at rank
 #: 256, 3.2 ms at rank 512.
 MAX_RANK = 512
@@ -167,7 +168,8 @@ class DictionaryPosterior(Posterior):
     def refine(self, prediction: Prediction) -> Prediction:
         """Return a prediction with tighter bounds; `prediction` itself if there is none.
 
-        First rounding is bounded closely; asked for more, the finer dictionary answers.
+        First rounding is bounded closely; asked for more, the finer dictionary answers, unless
+        it is still learning the past.
         """
         refined = self._model.refine(prediction)
         if refined is not prediction or prediction.work is None or len(self) > MOST_TO_REFINE:
@@ -190,30 +192,34 @@ class DictionaryPosterior(Posterior):
             self._change(X, y, w)
         else:
             self._note(asked)
-            self._model.update(asked, y, w)
-        self._advance()
+            self._model.append(asked, y, w)
+        self._advance(X)
 
     def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Update, and return the `innovations` of the outcomes."""
-        asked = self._with_features(contexts)
-        y, w = self.checked_outcomes(outcomes, None, len(self.checked(contexts)))
+        X, asked = self.checked(contexts), self._with_features(contexts)
+        y, w = self.checked_outcomes(outcomes, None, len(X))
         if len(y) > FEW or self._must_change(asked, len(y)):
             return super().learn(asked, y)
         self._note(asked)
         innovations = self._model.append(asked, y, w)
         assert innovations is not None  # as there are few
-        self._advance()
+        self._advance(X)
         return innovations
 
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         self._model.correct(self._asked(contexts), before, after)
-        self._successor = self._finer = None
+        self._finer = None
+        if self._successor:
+            self._successor = CatchingUp(self._successor.model.blank())
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""
         self._model.discount(as_positive(rate, "rate"))
-        self._successor = self._finer = None
+        for other in (self._successor, self._finer):
+            if other:
+                other.model.discount(rate)
 
     def offer(self, contexts: Asked) -> None:
         """Take contexts (M, D) as candidates for the dictionary."""
@@ -224,9 +230,12 @@ class DictionaryPosterior(Posterior):
             self._note(contexts if len(X) <= REMEMBERED else Contexts(sample([X])))
 
     def maintain(self) -> None:
-        """Finish growing, if a larger dictionary is learning the past."""
-        while self._successor is not None:
-            self._advance()
+        """Finish what is learned in steps: by a larger dictionary, and by the finer one."""
+        if self._successor:
+            self._successor.learn(self.observations, len(self))
+            self._take_over()
+        if self._finer:
+            self._finer.learn(self.observations, len(self))
 
     def _asked(self, contexts: Asked) -> Contexts | Prediction:
         """Return `contexts` checked, unless they are a prediction."""
@@ -235,9 +244,11 @@ class DictionaryPosterior(Posterior):
         return Contexts(self.checked(contexts))
 
     def _with_features(self, contexts: Asked) -> Contexts | Prediction:
-        """Return `contexts` checked, and with their features if there is a dictionary alone."""
+        """Return `contexts` checked, and with their features if the dictionary needs them."""
         asked = self._asked(contexts)
-        return self._model.asked(asked) if isinstance(self._model, NystromModel) else asked
+        if isinstance(self._model, NystromModel) and len(self.checked(asked)) <= LEARNED_AT_ONCE:
+            return self._model.asked(asked)
+        return asked
 
     def _exact(self) -> ExactPosterior:
         """Return the exact posterior of all outcomes so far, which shares the observations."""
@@ -257,53 +268,68 @@ class DictionaryPosterior(Posterior):
             case ExactPosterior():
                 return len(self) + count >= min(self._next_try, self.max_rank + 1)
             case NystromModel() as model:
+                if count > LEARNED_AT_ONCE or self._is_urgent(model, asked):
+                    return True
                 waiting = len(model.uncovered(asked)) + len(self._novel)
-                too_many = waiting > max(8, NOVEL_FRACTION * model.rank)
-                return too_many or model.worked(asked).largest > URGENT * self.tolerance
+                return self._successor is None and waiting > max(8, NOVEL_FRACTION * model.rank)
             case VecchiaModel():
                 return False
 
+    def _is_urgent(self, model: NystromModel, asked: Asked) -> bool:
+        """Return whether a context is too far from the dictionary to be learned by it."""
+        return model.worked(asked).largest > URGENT * self.tolerance
+
     def _change(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn with another model."""
-        count = len(self) + len(y)
-        largest = min(most_pivots(count), self.max_rank)
-        remembered = self._remembered.array[-REMEMBERED:]
+        """Learn with another model, if there is need for one."""
         if isinstance(self._model, NystromModel):
-            novel = self._novel.array[-REMEMBERED:]
-            model = covering_model(self._model, [novel, X], largest)
-            is_large = model is not None and 2.0 * count * model.rank**2 > MOST_TO_GROW
+            self._grow(self._model, X, y, weights)
         else:
-            seen = [self.observations.contexts, X]
-            model = first_model(
-                self.prior, self.noise_std, seen, remembered, self.tolerance, largest
-            )
-            is_large = False
-        if model is not None and not is_large:
+            self._begin(X, y, weights)
+
+    def _begin(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn with a first dictionary, or by the nearest outcomes beyond the budget."""
+        count, seen = len(self) + len(y), [self.observations.contexts, X]
+        remembered = self._remembered.array[-REMEMBERED:]
+        model = first_model(
+            self.prior, self.noise_std, seen, remembered, self.tolerance, self._most_pivots(count)
+        )
+        if model is not None:
             self._teach(model, X, y, weights)
         elif count <= self.max_rank:
-            exact = self._exact() if isinstance(self._model, NystromModel) else self._model
-            exact.update(X, y, weights)
+            self._model.append(X, y, weights)
             self._next_try = RETRY * count
-            self._model = exact
-        elif isinstance(self._model, NystromModel):
-            local = VecchiaModel(self._model)
-            local.observations = self.observations
-            local.update(X, y, weights)
-            self._model = local
-            self._successor = None if model is None else CatchingUp(model)
         else:
-            rank = self.max_rank // 2
-            parts = [*seen, remembered]
-            part = partial_model(self.prior, self.noise_std, parts, rank, self.tolerance)
-            is_enough = not any(len(part.uncovered(Contexts(rows))) for rows in seen if len(rows))
-            self._teach(part if is_enough else VecchiaModel(part), X, y, weights)
-        self._novel, self._finer = Rows(), None
+            part = partial_model(
+                self.prior, self.noise_std, [*seen, remembered], self.max_rank // 2, self.tolerance
+            )
+            self._teach(part if covers(part, seen) else VecchiaModel(part), X, y, weights)
 
-    def _advance(self) -> None:
-        """Teach the successor a part of what it missed, and let it take over if that was all."""
-        if self._successor and self._successor.learn(self.observations, LEARNED_AT_ONCE):
-            self._model, self._successor = self._successor.model, None
-            self._model.observations = self.observations
+    def _grow(
+        self, before: NystromModel, X: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> None:
+        """Learn with a larger dictionary: now, or in steps if that is too much for one call."""
+        count, novel = len(self) + len(y), self._novel.array[-REMEMBERED:]
+        model = covering_model(before, [novel, X], self._most_pivots(count))
+        successor = None if model is None or model.rank == before.rank else CatchingUp(model)
+        if model is None and count <= self.max_rank:
+            exact = self._exact()
+            exact.append(X, y, weights)
+            self._model, self._next_try, self._finer = exact, RETRY * count, None
+        elif successor and count <= max(AT_ONCE, AHEAD * len(y)):
+            self._teach(successor.model, X, y, weights)
+        elif model is None or not covers(before, [X], URGENT * self.tolerance):
+            local = VecchiaModel(before)
+            local.observations = self.observations
+            local.append(X, y, weights)
+            self._model, self._successor, self._finer = local, successor, None
+        else:
+            before.append(X, y, weights)
+            self._successor = successor or self._successor
+        self._novel = Rows()
+
+    def _most_pivots(self, count: int) -> int:
+        """Return the size of the largest dictionary that is worth having with N = `count`."""
+        return min(most_pivots(count), self.max_rank)
 
     def _teach(
         self, model: NystromModel | VecchiaModel, X: FloatArray, y: FloatArray, weights: FloatArray
@@ -312,8 +338,26 @@ class DictionaryPosterior(Posterior):
         known = self.observations
         model.learn_all(known.contexts, known.outcomes, known.weights)
         model.observations = known
-        model.update(X, y, weights)
-        self._model = model
+        model.append(X, y, weights)
+        self._model, self._successor, self._finer = model, None, None
+
+    def _advance(self, X: FloatArray) -> None:
+        """Let others learn a part of what they missed, after the contexts X (n, D) were learned."""
+        if self._successor:
+            model = self._successor.model
+            if not covers(model, [X], URGENT * self.tolerance):
+                larger = covering_model(model, [X], self._most_pivots(len(self)))
+                self._successor = None if larger is None else CatchingUp(larger)
+            elif self._successor.learn(self.observations, max(PER_CALL, AHEAD * len(X))):
+                self._take_over()
+        elif self._finer and len(self) - self._finer.size >= PER_CALL:
+            self._finer.learn(self.observations, PER_CALL)
+
+    def _take_over(self) -> None:
+        """Make the successor, which has learned all outcomes, the model in use."""
+        assert self._successor is not None
+        self._model, self._successor, self._finer = self._successor.model, None, None
+        self._model.observations = self.observations
 
     def _finer_model(self) -> NystromModel | None:
         """Return a model with a finer dictionary, once it has learned all outcomes so far."""
@@ -325,8 +369,10 @@ class DictionaryPosterior(Posterior):
             parts = [known.contexts, self._remembered.array[-REMEMBERED:]]
             self._finer = CatchingUp(finer_model(self._model, parts, tolerance))
             self._finer_made_at = len(self)
-        is_ready = self._finer.learn(known, MOST_TO_CATCH_UP)
-        return self._finer.model if is_ready else None
+        if len(self) - self._finer.size > AT_ONCE:
+            return None  # `_advance` will teach it
+        self._finer.learn(known, AT_ONCE)
+        return self._finer.model
 
 
 def _remember(rows: Rows, new: FloatArray) -> None:

@@ -16,8 +16,9 @@ from oclok.typing import FloatArray, IntArray
 
 #: Conditional variances below this fraction of the prior's are rounding error.
 LEAST_PIVOT = 1e-13
-#: Contexts up to which their whole covariance is factored at once, which is quicker.
-FACTORED_AT_ONCE = 300
+#: Contexts up to which their whole covariance is factored at once, which is quicker: 3.0 against
+#: 5.9 ms for 179 pivots among 380.
+FACTORED_AT_ONCE = 450
 
 
 def pivoted_cholesky(
