@@ -135,7 +135,7 @@ class Policy(Persistent, ABC):
         """
         missing = self._missing(decision)
         y = as_outcomes(outcomes, missing.size, allow_nan=True)
-        seen = ~np.isnan(y)
+        seen = y == y  # all but NaN
         if np.count_nonzero(seen > missing):
             twice = np.flatnonzero(seen > missing).tolist()
             raise FeedbackError(
@@ -146,7 +146,7 @@ class Policy(Persistent, ABC):
             return
         if np.count_nonzero(seen):
             self._learn(self._contexts_of(decision, seen), y[seen])
-        self._pending.set(decision, missing & ~seen)
+        self._pending.set(decision, missing > seen)
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn from data that the policy did not choose: contexts (N, D), outcomes (N,)."""

@@ -114,10 +114,15 @@ class UCBPolicy(GPPolicy):
         if isinstance(belief, _Conditioned) and oracle.is_sequential:
             return self._choose_stepwise(t, belief, oracle)
         super_arm = self._solve(oracle, belief.index)
-        if self.condition_on_chosen or belief.is_exact:
+        if self.condition_on_chosen:
             return super_arm, belief, belief.is_exact
-        if belief.error.max(initial=0.0) == math.inf:
+        largest = belief.error.max(initial=0.0)
+        if largest == math.inf:
             super_arm, belief = self._sharpen(t, belief, oracle, super_arm)
+        if largest == 0.0 or oracle.is_stable(belief.index, super_arm, belief.error):
+            return super_arm, belief, True
+        if largest == math.inf:
+            return super_arm, belief, False
         return self._prove(t, belief, oracle, super_arm)
 
     def _sharpen(
@@ -160,21 +165,21 @@ class UCBPolicy(GPPolicy):
         asked = belief.prediction
         positions = np.arange(len(belief.index))
         for _ in range(REFINEMENTS):
-            if oracle.is_stable(belief.index, super_arm, belief.error):
-                return super_arm, belief, True
             index, error = belief.index, belief.error
-            if asked is None or not np.isfinite(error).all():
-                return super_arm, belief, False
+            if asked is None:
+                break
             is_open = index + error >= np.min((index - error)[super_arm], initial=np.inf)
             is_open[super_arm] = True
             among = np.flatnonzero(is_open[positions])
             before, positions = asked.at(among), positions[among]
             asked = self.posterior.refine(before)
             if asked is before:
-                return super_arm, belief, False
+                break
             belief = belief.replaced(positions, self._upper_bound(asked, t, len(index)))
             super_arm = self._solve(oracle, belief.index)
-        return super_arm, belief, oracle.is_stable(belief.index, super_arm, belief.error)
+            if oracle.is_stable(belief.index, super_arm, belief.error):
+                return super_arm, belief, True
+        return super_arm, belief, False
 
     def _choose_stepwise(
         self, t: int, belief: _Conditioned, oracle: Oracle

@@ -238,8 +238,8 @@ class DictionaryPosterior(Posterior):
             self._finer.learn(self.observations, len(self))
 
     def _asked(self, contexts: Asked) -> Contexts | Prediction:
-        """Return `contexts` checked, unless they are a prediction."""
-        if isinstance(contexts, Prediction):
+        """Return `contexts` checked, unless they are already."""
+        if isinstance(contexts, Prediction | Contexts):
             return contexts
         return Contexts(self.checked(contexts))
 

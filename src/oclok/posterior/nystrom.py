@@ -20,7 +20,7 @@ import copy
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
@@ -42,7 +42,8 @@ from oclok.typing import ArrayLike, FloatArray, IntArray
 PREDICTED_AT_ONCE = 4_000_000
 #: Outcomes that are learned at once.
 LEARNED_AT_ONCE = 2_048
-#: Outcomes whose rounding is bounded closely at once; until then it is by a cheaper bound.
+#: Outcomes, in updates of equal size, whose rounding is bounded closely at once; until then it is
+#: by a cheaper bound.
 SETTLED_AT_ONCE = 64
 
 _NO_CONTEXTS: FloatArray = np.empty((0, 0))
@@ -109,6 +110,7 @@ class NystromModel(Model):
 
     def _prepare(self) -> None:
         """Compute what follows from the dictionary alone."""
+        self.U.flags.writeable = False
         self.largest_prior = self.prior.largest(self.U)
         self._k_U = self.prior.to(self.U)
         row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
@@ -140,8 +142,8 @@ class NystromModel(Model):
 
     @property
     def inducing(self) -> FloatArray:
-        """The dictionary, shape (r, D)."""
-        return self.U.copy()
+        """The dictionary, shape (r, D), read-only."""
+        return self.U
 
     @property
     def information_gain(self) -> float:
@@ -181,9 +183,7 @@ class NystromModel(Model):
     def worked(self, contexts: Asked) -> Features:
         """Return the features behind a prediction, computed again if it is stale."""
         if isinstance(contexts, Prediction) and contexts.state is self._version:
-            work = contexts.work
-            if isinstance(work, Features):
-                return work
+            return cast(Features, contexts.work)
         return self._worked(self.checked(contexts))
 
     def asked(self, contexts: Asked) -> Prediction:
@@ -248,9 +248,8 @@ class NystromModel(Model):
     def _known_features(self, contexts: Asked, part: slice) -> tuple[FloatArray, FloatArray]:
         """Return φ (r, m) and ρ (m,) of a part of `contexts`, of a fresh prediction its own."""
         if isinstance(contexts, Prediction) and contexts.state is self._version:
-            work = contexts.work
-            if isinstance(work, Features):
-                return work.phi[:, part], work.residual[part]
+            work = cast(Features, contexts.work)
+            return work.phi[:, part], work.residual[part]
         return self.features(self.checked(contexts)[part])
 
     def append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> Innovations | None:
@@ -302,7 +301,7 @@ class NystromModel(Model):
             innovations = self.regression.learn(f.phi, f.whitened, y, noise)
         self._rough_trace += trace
         self._unsettled = (*self._unsettled, (f.phi, f.residual, weights, f.kappa))
-        if sum(len(weights) for _, _, weights, _ in self._unsettled) >= SETTLED_AT_ONCE:
+        if len(self._unsettled) * len(y) >= SETTLED_AT_ONCE:
             self._settle()
         self._version = object()
         return innovations

@@ -57,9 +57,10 @@ class Prediction:
     work: Work | None = None
 
     def __post_init__(self) -> None:
-        for name in ("mean_error", "std_error"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, np.full(len(self.mean), np.inf))
+        if self.mean_error is None:
+            object.__setattr__(self, "mean_error", np.full(len(self.mean), np.inf))
+        if self.std_error is None:
+            object.__setattr__(self, "std_error", np.full(len(self.mean), np.inf))
 
     def __repr__(self) -> str:
         return f"Prediction(mean={self.mean!r}, std={self.std!r})"
