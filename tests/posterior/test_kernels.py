@@ -23,7 +23,8 @@ from sklearn.gaussian_process.kernels import (
 from oclok.errors import OclokError
 from oclok.persistence import dumps, loads
 from oclok.posterior import ExactPosterior
-from oclok.posterior.kernels import LEAST_FOR_PRODUCT, Covariance
+from oclok.posterior.compiled import LEAST_FOR_PRODUCT
+from oclok.posterior.kernels import Covariance
 
 
 @settings(max_examples=10, deadline=None)
