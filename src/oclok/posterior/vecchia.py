@@ -46,6 +46,8 @@ NEAREST_OF_MANY, TREES_OF_MANY = 16, 2
 WINDOW = 32_768
 #: Outcomes that are learned at once, and contexts whose neighbours are searched at once.
 LEARNED_AT_ONCE, SEARCHED_AT_ONCE = 512, 64
+#: Noise variance of a neighbour that there is not.
+NO_OUTCOME = 1e200
 #: Noise variances below this fraction of the prior's are rounding error in E.
 LEAST_NOISE = 1e-10
 
@@ -305,15 +307,15 @@ class VecchiaModel(Model):
         """Condition g at each context on its nearest outcomes, at `most` so many of them."""
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
         for start in range(0, len(X), SEARCHED_AT_ONCE):
-            part = X[start : start + SEARCHED_AT_ONCE]
-            for i, n in enumerate(self._neighbours(part, most, trees), start):
-                n = n[n != NONE]
-                if len(n) == 0:
-                    continue
-                h, e, Phi = self._weights_of(n, X[i], phi[:, i])
-                variance[i] = min(max(residual[i] - h @ e, 0.0), residual[i])
-                mean[i] = h @ self._y[n]
-                features[:, i] -= h @ Phi
+            part = slice(start, start + SEARCHED_AT_ONCE)
+            n = self._neighbours(X[part], most, trees)
+            if n.shape[1] == 0:
+                continue
+            h, e, Phi = self._weights_of(n, X[part], phi[:, part])
+            features[:, part] -= np.matmul(h[:, None], Phi)[:, 0].T
+            variance[part] -= np.einsum("mn,mn->m", h, e)
+            mean[part] = np.einsum("mn,mn->m", h, self._y[n])
+        variance = np.clip(variance, 0.0, residual)
         return Local(phi, features, residual, variance, mean, np.ones(len(X), bool))
 
     def _neighbours(self, X: FloatArray, most: int, trees: int) -> IntArray:
@@ -333,22 +335,28 @@ class VecchiaModel(Model):
         return np.take_along_axis(found, nearest, axis=1)
 
     def _weights_of(
-        self, n: IntArray, x: FloatArray, phi: FloatArray
+        self, neighbours: IntArray, X: FloatArray, phi: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return h and e, each of shape (n,), of a context x (D,), and Φ of its neighbours n."""
-        count = len(n)
-        Phi = np.empty((count + 1, len(phi)))
-        self._phi.take(n, axis=0, out=Phi[:count], mode="clip")
-        Phi[count] = phi
-        near = np.concatenate([self._X[n], x[None]])
-        E = self.prior.of(near).T
-        E = dsyrk(-1.0, Phi.T, trans=1, beta=1.0, c=E, lower=1, overwrite_c=1)
-        e, E = E[count, :count], E[:count, :count]
-        add_to_diagonal(E, self._noise[n])
-        _, h, failed = dposv(E, e, lower=1)
-        if failed:  # by rounding alone; without its neighbours, it is the less certain
-            h = np.zeros(count)
-        return h, e, Phi[:count]
+        """Return h and e, each (M, n), of contexts X (M, D) with `neighbours` (M, n) or -1.
+
+        The third is Φ of the neighbours, (M, n, r).
+        """
+        M, count = neighbours.shape
+        Phi, near = np.empty((M, count + 1, len(phi))), np.empty((M, count + 1, X.shape[1]))
+        Phi[:, count], near[:, count] = phi.T, X
+        self._phi.take(neighbours, axis=0, out=Phi[:, :count], mode="wrap")
+        self._X.take(neighbours, axis=0, out=near[:, :count], mode="wrap")
+        noise = np.where(neighbours == NONE, NO_OUTCOME, self._noise[neighbours])
+        h, e = np.zeros((M, count)), np.empty((M, count))
+        for i in range(M):
+            E = self.prior.of(near[i]).T
+            E = dsyrk(-1.0, Phi[i].T, trans=1, beta=1.0, c=E, lower=1, overwrite_c=1)
+            e[i], A = E[count, :count], E[:count, :count]
+            add_to_diagonal(A, noise[i])
+            _, solution, failed = dposv(A, e[i], lower=1)
+            if not failed:  # else by rounding; without its neighbours, it is the less certain
+                h[i] = solution
+        return h, e, Phi[:, :count]
 
     def _covariance_of_g(self, X: FloatArray, local: Local) -> FloatArray:
         """Return (ssᵀ) ∘ E, whose diagonal is λ."""
