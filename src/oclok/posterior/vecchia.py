@@ -104,18 +104,20 @@ class VecchiaModel(Model):
         self._y, self._noise, self._residual = np.empty(0), np.empty(0), np.empty(0)
         self._phi = np.empty((0, weights.rank))
         self._size = self._next = 0
+        self._slots: dict[int, int] = {}  # by a hash of the context
         self._gain = 0.0
         self._version = object()
 
     def _state(self) -> dict[str, Any]:
         """Return the state without Φ and what else follows from contexts and dictionary."""
-        state = {k: v for k, v in self.__dict__.items() if k not in ("_phi", "_version")}
+        state = {k: v for k, v in self.__dict__.items() if k not in _DERIVED}
         for name in _BY_SLOT[:-1]:
             state[name] = state[name][: self._size]
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _version=object())
+        self._slots = {hash(x.tobytes()): slot for slot, x in enumerate(self._X[: self._size])}
         self._phi = np.empty((self._size, self.weights.rank))
         for start in range(0, self._size, LEARNED_AT_ONCE):
             part = slice(start, start + LEARNED_AT_ONCE)
@@ -221,6 +223,7 @@ class VecchiaModel(Model):
         All of them, or raise and none: what is overwritten is kept until all is learned.
         """
         before, regression = dict(self.__dict__), dict(self.weights.regression.__dict__)
+        before.update({name: copy.copy(before[name]) for name in ("_y", "_noise", "_slots")})
         before["_forest"] = copy.deepcopy(self._forest)
         slots = (self._next + np.arange(min(len(y), WINDOW))) % WINDOW
         slots = slots[slots < self._size]
@@ -368,15 +371,46 @@ class VecchiaModel(Model):
         np.einsum("ii->i", E)[...] = local.variance
         return E
 
+    def _merge(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> IntArray:
+        """Merge outcomes at equal contexts, in `y` and `noise` as well; return which are left."""
+        first: dict[int, int] = {}
+        new = []
+        for n, row in enumerate(X):
+            key = hash(row.tobytes())
+            slot, twin = self._slots.get(key), first.get(key)
+            if slot is not None and np.array_equal(self._X[slot], row):
+                values, noises, at = self._y, self._noise, slot
+            elif twin is not None and np.array_equal(X[twin], row):
+                values, noises, at = y, noise, twin
+            else:
+                first[key] = n
+                new.append(n)
+                continue
+            share = noises[at] / (noises[at] + noise[n])
+            values[at] += share * (y[n] - values[at])
+            noises[at] = max(noises[at] * (1.0 - share), LEAST_NOISE * self.weights.largest_prior)
+        return np.array(new, dtype=np.intp)
+
     def _store(self, X: FloatArray, local: Local, y: FloatArray, noise: FloatArray) -> None:
-        """Make outcomes neighbours of those to come, in place of the oldest beyond WINDOW."""
-        room = min(self._next + len(y) + 1, WINDOW)  # the last row stands for "none" until then
+        """Make outcomes neighbours of those to come, in place of the oldest beyond WINDOW.
+
+        Outcomes at one context share a slot: their mean, with as much noise as that has.
+        """
+        y, noise = y.copy(), noise.copy()
+        new = self._merge(X, y, noise)
+        if len(new) == 0:
+            return
+        room = min(self._next + len(new) + 1, WINDOW)  # the last row stands for "none" until then
         for name in _BY_SLOT:
             value = float(name == "_noise")  # of the row that stands for "none"
             setattr(self, name, grown_to(getattr(self, name), room, value, WINDOW))
-        slots = (self._next + np.arange(len(y))) % WINDOW
-        self._X[slots], self._y[slots], self._noise[slots] = X, y, noise
-        self._residual[slots], self._phi[slots] = local.residual, local.phi.T
+        slots = (self._next + np.arange(len(new))) % WINDOW
+        for slot, n in zip(slots.tolist(), new, strict=True):
+            if slot < self._size:
+                self._slots.pop(hash(self._X[slot].tobytes()), None)
+            self._slots[hash(X[n].tobytes())] = slot
+        self._X[slots], self._y[slots], self._noise[slots] = X[new], y[new], noise[new]
+        self._residual[slots], self._phi[slots] = local.residual[new], local.phi.T[new]
         self._forest.insert(self._X, slots)
         self._next = int(slots[-1] + 1) % WINDOW
         self._size = max(self._size, int(slots.max()) + 1)
@@ -384,3 +418,5 @@ class VecchiaModel(Model):
 
 #: Arrays with a row for each outcome that can be a neighbour.
 _BY_SLOT = ("_X", "_y", "_noise", "_residual", "_phi")
+#: Attributes that follow from the others.
+_DERIVED = ("_phi", "_slots", "_version")
