@@ -62,11 +62,15 @@ MOST_TO_REFINE = 50_000
 #: Outcomes that a dictionary learns anew within one call, and a part of them where there are more.
 #: At rank 130 that takes 4 and 1 ms, at rank 180 7 and 3 ms, where a round of 100 arms takes 0.7.
 AT_ONCE, PER_CALL = 1_024, 256
-#: The same for calls with many outcomes, as a multiple of them: a model has to gain on them.
-AHEAD = 4
+#: The same for calls with many outcomes, as a multiple of them: a model has to gain on them. So
+#: many outcomes have to come before a larger dictionary learns its next part, if there is time.
+AHEAD, PACE = 4, 16
 #: Contexts above the tolerance wait until they are this fraction of the dictionary, so that it
 #: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
 NOVEL_FRACTION, URGENT = 1 / 16, 10.0
+#: What a dictionary leaves of a context's variance may be neglected for a while, relative to the
+#: noise's: the bounds include it, and it is little. Beyond that it takes the nearest outcomes.
+NEGLIGIBLE = 1e-3
 #: Most basis functions. The triangular solve and the product for 100 arms take 0.8 ms at rank
 #: 256, 3.2 ms at rank 512.
 MAX_RANK = 512
@@ -268,16 +272,16 @@ class DictionaryPosterior(Posterior):
             case ExactPosterior():
                 return len(self) + count >= min(self._next_try, self.max_rank + 1)
             case NystromModel() as model:
-                if count > LEARNED_AT_ONCE or self._is_urgent(model, asked):
+                if count > LEARNED_AT_ONCE:
                     return True
+                largest = model.worked(asked).largest
+                if self._successor:
+                    return largest > self._negligible
                 waiting = len(model.uncovered(asked)) + len(self._novel)
-                return self._successor is None and waiting > max(8, NOVEL_FRACTION * model.rank)
+                too_many = waiting > max(8, NOVEL_FRACTION * model.rank)
+                return too_many or largest > URGENT * self.tolerance
             case VecchiaModel():
                 return False
-
-    def _is_urgent(self, model: NystromModel, asked: Asked) -> bool:
-        """Return whether a context is too far from the dictionary to be learned by it."""
-        return model.worked(asked).largest > URGENT * self.tolerance
 
     def _change(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn with another model, if there is need for one."""
@@ -309,23 +313,30 @@ class DictionaryPosterior(Posterior):
     ) -> None:
         """Learn with a larger dictionary: now, or in steps if that is too much for one call."""
         count, novel = len(self) + len(y), self._novel.array[-REMEMBERED:]
-        model = covering_model(before, [novel, X], self._most_pivots(count))
-        successor = None if model is None or model.rank == before.rank else CatchingUp(model)
+        largest = self._successor.model if self._successor else before
+        model = covering_model(largest, [novel, X], self._most_pivots(count))
+        successor = self._successor
+        if model is None or model.U is not largest.U:
+            successor = None if model is None else CatchingUp(model)
         if model is None and count <= self.max_rank:
             exact = self._exact()
             exact.append(X, y, weights)
             self._model, self._next_try, self._finer = exact, RETRY * count, None
         elif successor and count <= max(AT_ONCE, AHEAD * len(y)):
             self._teach(successor.model, X, y, weights)
-        elif model is None or not covers(before, [X], URGENT * self.tolerance):
+        elif model is None or not covers(before, [X], self._negligible):
             local = VecchiaModel(before)
             local.observations = self.observations
             local.append(X, y, weights)
             self._model, self._successor, self._finer = local, successor, None
         else:
             before.append(X, y, weights)
-            self._successor = successor or self._successor
+            self._successor = successor
         self._novel = Rows()
+
+    @property
+    def _negligible(self) -> float:
+        return max(NEGLIGIBLE * self.noise_std**2, URGENT * self.tolerance)
 
     def _most_pivots(self, count: int) -> int:
         """Return the size of the largest dictionary that is worth having with N = `count`."""
@@ -344,11 +355,14 @@ class DictionaryPosterior(Posterior):
     def _advance(self, X: FloatArray) -> None:
         """Let others learn a part of what they missed, after the contexts X (n, D) were learned."""
         if self._successor:
-            model = self._successor.model
+            model, known = self._successor.model, self.observations
+            is_due = len(known) // PACE > (len(known) - len(X)) // PACE
             if not covers(model, [X], URGENT * self.tolerance):
                 larger = covering_model(model, [X], self._most_pivots(len(self)))
                 self._successor = None if larger is None else CatchingUp(larger)
-            elif self._successor.learn(self.observations, max(PER_CALL, AHEAD * len(X))):
+            elif not is_due and isinstance(self._model, NystromModel):
+                pass  # which is good enough meanwhile
+            elif self._successor.learn(known, max(PER_CALL, AHEAD * len(X))):
                 self._take_over()
         elif self._finer and len(self) - self._finer.size >= PER_CALL:
             self._finer.learn(self.observations, PER_CALL)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from oclok.persistence import Persistent
-from oclok.typing import BoolArray, FloatArray, IntArray
+from oclok.typing import FloatArray, IntArray
 
 #: Trees, and contexts per bucket. With Matérn 5/2 in 8 dimensions (one sample), the std of
 #: promising arms given 64 neighbours is 1.22 times the exact one, 1.16 with the true nearest.
@@ -74,18 +74,20 @@ class Forest(Persistent):
         self._where = grown_to(self._where, int(positions.max(initial=-1)) + 1, NONE)
         for position in positions[(self._where[positions] != NONE).any(axis=1)]:
             self._remove(position)
-        buckets = self._buckets(X[positions], TREES)
-        for position, nodes in zip(positions.tolist(), buckets.tolist(), strict=True):
-            for tree, node in enumerate(nodes):
-                while True:
-                    node = self._descend(node, X[position])  # it may have been split meanwhile
-                    count = int(self._count[node])
-                    if count < BUCKET:
-                        break
-                    self._split(node, tree, X)
-                self._members[node, count] = position
-                self._count[node] = count + 1
-                self._where[position, tree] = node
+        nodes = self._buckets(X[positions], TREES).ravel()
+        order = nodes.argsort(kind="stable")  # by bucket, in the order in which they came
+        nodes, trees = nodes[order], order % TREES
+        new = positions[order // TREES]
+        first = nodes.searchsorted(nodes)  # of the same bucket
+        slots = self._count[nodes] + np.arange(len(nodes)) - first
+        is_full = self._count[nodes] + nodes.searchsorted(nodes, side="right") - first > BUCKET
+        fits = ~is_full
+        self._members[nodes[fits], slots[fits]] = new[fits]
+        self._where[new[fits], trees[fits]] = nodes[fits]
+        np.add.at(self._count, nodes[fits], 1)
+        for start in np.flatnonzero(is_full & (first == np.arange(len(nodes)))).tolist():
+            node = int(nodes[start])
+            self._overflow(node, int(trees[start]), new[nodes == node], X)
 
     def _buckets(self, X: FloatArray, trees: int) -> IntArray:
         """Return the bucket of each of X in each tree, shape (M, trees)."""
@@ -99,10 +101,15 @@ class Forest(Persistent):
             inner = inner[self._axis[node[inner]] != NONE]
         return node.reshape(len(X), trees)
 
-    def _descend(self, node: int, x: FloatArray) -> int:
-        while (axis := self._axis[node]) != NONE:
-            node = int(self._children[node, int(x[axis] > self._threshold[node])])
-        return node
+    def _overflow(self, node: int, tree: int, new: IntArray, X: FloatArray) -> None:
+        """Add the positions `new` to a bucket, which is split as often as it takes."""
+        full = [(node, np.concatenate([self._members[node, : self._count[node]], new]))]
+        while full:
+            node, members = full.pop()
+            if len(members) <= BUCKET:
+                self._fill(node, tree, members)
+            else:
+                full += self._split(node, tree, members, X)
 
     def _remove(self, position: int) -> None:
         for node in self._where[position].tolist():
@@ -112,42 +119,36 @@ class Forest(Persistent):
                 members[last] = NONE
                 self._count[node] = last
 
-    def _split(self, node: int, tree: int, X: FloatArray) -> None:
-        """Make room in a full bucket: split it, or forget half of it where all are equal."""
-        members = self._members[node].copy()
+    def _split(
+        self, node: int, tree: int, members: IntArray, X: FloatArray
+    ) -> list[tuple[int, IntArray]]:
+        """Split a node and return its children; itself with the latest members if all are equal."""
         rows = X[members]
         up_to = np.cumsum((rows / self._scale).var(axis=0))
         if up_to[-1] > 0:
             drawn = self._rng.random() * up_to[-1]
             axis = min(int(up_to.searchsorted(drawn, side="right")), len(up_to) - 1)
             values = rows[:, axis]
-            median = float(np.sort(values)[BUCKET // 2 - 1])
+            median = float(np.sort(values)[len(values) // 2 - 1])
             for threshold in (median, float(values.mean())):
                 is_above = values > threshold
                 if is_above.any() and not is_above.all():
-                    self._branch(node, tree, axis, threshold, members, is_above)
-                    return
-        self._where[members[: BUCKET // 2], tree] = NONE
-        self._fill(node, tree, members[BUCKET // 2 :])
+                    first = self._branch(node, axis, threshold)
+                    return [(first, members[~is_above]), (first + 1, members[is_above])]
+        kept = members[-BUCKET // 2 :]
+        self._where[members, tree] = NONE
+        return [(node, kept)]
 
-    def _branch(
-        self,
-        node: int,
-        tree: int,
-        axis: int,
-        threshold: float,
-        members: IntArray,
-        is_above: BoolArray,
-    ) -> None:
+    def _branch(self, node: int, axis: int, threshold: float) -> int:
+        """Give a node two children and return the first; the second comes after it."""
         first = self._nodes
         for name in ("_axis", "_threshold", "_children", "_members", "_count"):
             setattr(self, name, grown_to(getattr(self, name), first + 2, NONE))
         self._nodes = first + 2
-        self._fill(first, tree, members[~is_above])
-        self._fill(first + 1, tree, members[is_above])
-        self._fill(node, tree, members[:0])
+        self._members[node], self._count[node] = NONE, 0
         self._axis[node], self._threshold[node] = axis, threshold
         self._children[node] = first, first + 1
+        return first
 
     def _fill(self, node: int, tree: int, members: IntArray) -> None:
         self._members[node] = NONE

@@ -158,10 +158,8 @@ class ForgettingPosterior(Posterior):
         if len(self) + len(y) > self._kept * (1 + SURPLUS):
             self._rebuild(X, y, w)
         elif self.rate is not None:
-            inner = self._inner.copy()  # discounted, and then it may fail to learn
-            inner.discount(self.rate)
-            inner.update(X, y, w)
-            self._inner = inner
+            self._inner.update(contexts, y, w / self.rate)  # which may fail; discounting does not
+            self._inner.discount(self.rate)
         else:
             self._inner.update(contexts, y, w)
 

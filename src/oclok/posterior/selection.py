@@ -96,6 +96,8 @@ def partial_model(
     candidates = sample(parts, PIVOTED)
     least = LEAST_PIVOT * prior.largest(candidates)
     pivots, F, _ = pivoted_cholesky(prior, candidates, max(largest, 1), least)
+    if len(pivots) == 0:  # the prior variance is 0, and so is k(U, x) for every x
+        return NystromModel(prior, noise_std, candidates[:1], np.ones((1, 1)), tolerance)
     others = np.setdiff1d(np.arange(len(candidates)), pivots)  # pivots explain themselves anyway
     left = prior.diagonal(candidates[others]) - np.cumsum(F[:, others] ** 2, axis=0)
     left = left.mean(axis=1) if len(others) else np.zeros(len(pivots))

@@ -46,6 +46,8 @@ NEAREST_OF_MANY, TREES_OF_MANY = 16, 2
 WINDOW = 32_768
 #: Outcomes that are learned at once, and contexts whose neighbours are searched at once.
 LEARNED_AT_ONCE, SEARCHED_AT_ONCE = 512, 64
+#: Noise variance of a neighbour that there is not.
+NO_OUTCOME = 1e200
 #: Noise variances below this fraction of the prior's are rounding error in E.
 LEAST_NOISE = 1e-10
 
@@ -102,18 +104,20 @@ class VecchiaModel(Model):
         self._y, self._noise, self._residual = np.empty(0), np.empty(0), np.empty(0)
         self._phi = np.empty((0, weights.rank))
         self._size = self._next = 0
+        self._slots: dict[int, int] = {}  # by a hash of the context
         self._gain = 0.0
         self._version = object()
 
     def _state(self) -> dict[str, Any]:
         """Return the state without Φ and what else follows from contexts and dictionary."""
-        state = {k: v for k, v in self.__dict__.items() if k not in ("_phi", "_version")}
+        state = {k: v for k, v in self.__dict__.items() if k not in _DERIVED}
         for name in _BY_SLOT[:-1]:
             state[name] = state[name][: self._size]
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _version=object())
+        self._slots = {hash(x.tobytes()): slot for slot, x in enumerate(self._X[: self._size])}
         self._phi = np.empty((self._size, self.weights.rank))
         for start in range(0, self._size, LEARNED_AT_ONCE):
             part = slice(start, start + LEARNED_AT_ONCE)
@@ -219,6 +223,7 @@ class VecchiaModel(Model):
         All of them, or raise and none: what is overwritten is kept until all is learned.
         """
         before, regression = dict(self.__dict__), dict(self.weights.regression.__dict__)
+        before.update({name: copy.copy(before[name]) for name in ("_y", "_noise", "_slots")})
         before["_forest"] = copy.deepcopy(self._forest)
         slots = (self._next + np.arange(min(len(y), WINDOW))) % WINDOW
         slots = slots[slots < self._size]
@@ -305,15 +310,15 @@ class VecchiaModel(Model):
         """Condition g at each context on its nearest outcomes, at `most` so many of them."""
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
         for start in range(0, len(X), SEARCHED_AT_ONCE):
-            part = X[start : start + SEARCHED_AT_ONCE]
-            for i, n in enumerate(self._neighbours(part, most, trees), start):
-                n = n[n != NONE]
-                if len(n) == 0:
-                    continue
-                h, e, Phi = self._weights_of(n, X[i], phi[:, i])
-                variance[i] = min(max(residual[i] - h @ e, 0.0), residual[i])
-                mean[i] = h @ self._y[n]
-                features[:, i] -= h @ Phi
+            part = slice(start, start + SEARCHED_AT_ONCE)
+            n = self._neighbours(X[part], most, trees)
+            if n.shape[1] == 0:
+                continue
+            h, e, Phi = self._weights_of(n, X[part], phi[:, part])
+            features[:, part] -= np.matmul(h[:, None], Phi)[:, 0].T
+            variance[part] -= np.einsum("mn,mn->m", h, e)
+            mean[part] = np.einsum("mn,mn->m", h, self._y[n])
+        variance = np.clip(variance, 0.0, residual)
         return Local(phi, features, residual, variance, mean, np.ones(len(X), bool))
 
     def _neighbours(self, X: FloatArray, most: int, trees: int) -> IntArray:
@@ -333,22 +338,28 @@ class VecchiaModel(Model):
         return np.take_along_axis(found, nearest, axis=1)
 
     def _weights_of(
-        self, n: IntArray, x: FloatArray, phi: FloatArray
+        self, neighbours: IntArray, X: FloatArray, phi: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return h and e, each of shape (n,), of a context x (D,), and Φ of its neighbours n."""
-        count = len(n)
-        Phi = np.empty((count + 1, len(phi)))
-        self._phi.take(n, axis=0, out=Phi[:count], mode="clip")
-        Phi[count] = phi
-        near = np.concatenate([self._X[n], x[None]])
-        E = self.prior.of(near).T
-        E = dsyrk(-1.0, Phi.T, trans=1, beta=1.0, c=E, lower=1, overwrite_c=1)
-        e, E = E[count, :count], E[:count, :count]
-        add_to_diagonal(E, self._noise[n])
-        _, h, failed = dposv(E, e, lower=1)
-        if failed:  # by rounding alone; without its neighbours, it is the less certain
-            h = np.zeros(count)
-        return h, e, Phi[:count]
+        """Return h and e, each (M, n), of contexts X (M, D) with `neighbours` (M, n) or -1.
+
+        The third is Φ of the neighbours, (M, n, r).
+        """
+        M, count = neighbours.shape
+        Phi, near = np.empty((M, count + 1, len(phi))), np.empty((M, count + 1, X.shape[1]))
+        Phi[:, count], near[:, count] = phi.T, X
+        self._phi.take(neighbours, axis=0, out=Phi[:, :count], mode="wrap")
+        self._X.take(neighbours, axis=0, out=near[:, :count], mode="wrap")
+        noise = np.where(neighbours == NONE, NO_OUTCOME, self._noise[neighbours])
+        h, e = np.zeros((M, count)), np.empty((M, count))
+        for i in range(M):
+            E = self.prior.of(near[i]).T
+            E = dsyrk(-1.0, Phi[i].T, trans=1, beta=1.0, c=E, lower=1, overwrite_c=1)
+            e[i], A = E[count, :count], E[:count, :count]
+            add_to_diagonal(A, noise[i])
+            _, solution, failed = dposv(A, e[i], lower=1)
+            if not failed:  # else by rounding; without its neighbours, it is the less certain
+                h[i] = solution
+        return h, e, Phi[:, :count]
 
     def _covariance_of_g(self, X: FloatArray, local: Local) -> FloatArray:
         """Return (ssᵀ) ∘ E, whose diagonal is λ."""
@@ -360,15 +371,46 @@ class VecchiaModel(Model):
         np.einsum("ii->i", E)[...] = local.variance
         return E
 
+    def _merge(self, X: FloatArray, y: FloatArray, noise: FloatArray) -> IntArray:
+        """Merge outcomes at equal contexts, in `y` and `noise` as well; return which are left."""
+        first: dict[int, int] = {}
+        new = []
+        for n, row in enumerate(X):
+            key = hash(row.tobytes())
+            slot, twin = self._slots.get(key), first.get(key)
+            if slot is not None and np.array_equal(self._X[slot], row):
+                values, noises, at = self._y, self._noise, slot
+            elif twin is not None and np.array_equal(X[twin], row):
+                values, noises, at = y, noise, twin
+            else:
+                first[key] = n
+                new.append(n)
+                continue
+            share = noises[at] / (noises[at] + noise[n])
+            values[at] += share * (y[n] - values[at])
+            noises[at] = max(noises[at] * (1.0 - share), LEAST_NOISE * self.weights.largest_prior)
+        return np.array(new, dtype=np.intp)
+
     def _store(self, X: FloatArray, local: Local, y: FloatArray, noise: FloatArray) -> None:
-        """Make outcomes neighbours of those to come, in place of the oldest beyond WINDOW."""
-        room = min(self._next + len(y) + 1, WINDOW)  # the last row stands for "none" until then
+        """Make outcomes neighbours of those to come, in place of the oldest beyond WINDOW.
+
+        Outcomes at one context share a slot: their mean, with as much noise as that has.
+        """
+        y, noise = y.copy(), noise.copy()
+        new = self._merge(X, y, noise)
+        if len(new) == 0:
+            return
+        room = min(self._next + len(new) + 1, WINDOW)  # the last row stands for "none" until then
         for name in _BY_SLOT:
             value = float(name == "_noise")  # of the row that stands for "none"
             setattr(self, name, grown_to(getattr(self, name), room, value, WINDOW))
-        slots = (self._next + np.arange(len(y))) % WINDOW
-        self._X[slots], self._y[slots], self._noise[slots] = X, y, noise
-        self._residual[slots], self._phi[slots] = local.residual, local.phi.T
+        slots = (self._next + np.arange(len(new))) % WINDOW
+        for slot, n in zip(slots.tolist(), new, strict=True):
+            if slot < self._size:
+                self._slots.pop(hash(self._X[slot].tobytes()), None)
+            self._slots[hash(X[n].tobytes())] = slot
+        self._X[slots], self._y[slots], self._noise[slots] = X[new], y[new], noise[new]
+        self._residual[slots], self._phi[slots] = local.residual[new], local.phi.T[new]
         self._forest.insert(self._X, slots)
         self._next = int(slots[-1] + 1) % WINDOW
         self._size = max(self._size, int(slots.max()) + 1)
@@ -376,3 +418,5 @@ class VecchiaModel(Model):
 
 #: Arrays with a row for each outcome that can be a neighbour.
 _BY_SLOT = ("_X", "_y", "_noise", "_residual", "_phi")
+#: Attributes that follow from the others.
+_DERIVED = ("_phi", "_slots", "_version")
