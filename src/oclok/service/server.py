@@ -36,6 +36,7 @@ def serve(storage: str, host: str, port: int, workers: int) -> None:
         folder = tempfile.TemporaryDirectory(prefix="oclok-metrics-")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder.name
     listening = _listen(host, port)
+    print(f"oclok: http://{f'[{host}]' if ':' in host else host}:{port}/ (API: /docs)", flush=True)
     uvicorn.run(
         "oclok.service.server:worker",
         factory=True,
