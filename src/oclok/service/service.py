@@ -1,5 +1,4 @@
 """What the service does: decide, learn, observe, tell; without HTTP, for any number of threads."""
-# Tested in tests/service/test_durability.py: a real service is killed and restarted.
 
 from __future__ import annotations
 
