@@ -124,7 +124,6 @@ class Service:
         appended = self.log.append(model.id, events) if events else []
         for event in appended:
             model.committed(event)
-        for event in appended:
             answer.add(event.decision, model.result(event.seq))
         return answer.told
 
