@@ -85,6 +85,28 @@ def test_calls_are_repeated_until_the_service_is_back(server, client, monkeypatc
     assert len(decision.chosen) == 2
 
 
+def test_observations_are_not_repeated_once_they_may_have_arrived(server, client, monkeypatch):
+    import httpx
+
+    real, calls = client.http.request, []
+
+    def request(*arguments, **more):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise httpx.ConnectError("not there yet")
+        real(*arguments, **more)
+        raise httpx.ReadError("the answer is lost")
+
+    monkeypatch.setattr("oclok.service.client.time.sleep", lambda seconds: None)
+    before = client.describe()["learned"]
+    with monkeypatch.context() as patch:
+        patch.setattr(client.http, "request", request)
+        with pytest.raises(OclokError, match="lost"):
+            client.observe(frame(np.random.default_rng(3)), [1.0] * 6)
+    assert len(calls) == 2
+    assert client.describe()["learned"] == before + 6
+
+
 def test_replay_makes_every_decision_again(server, client):
     database = _database(server.storage)
     result = replay(database, "client")

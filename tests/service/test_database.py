@@ -27,6 +27,36 @@ def test_migrations_are_made_once_and_a_newer_schema_is_refused(storage):
     database.close()
 
 
+@BOTH
+def test_a_database_of_an_older_version_is_migrated_with_all_it_holds(storage, monkeypatch):
+    database = Database(storage)
+    database.migrate()
+    log = Log(database)
+    log.add_agent("a", "{}")
+    log.append(log.agent("a").id, [Event("decision", b"1", "d")])
+    step = ["CREATE TABLE more (id {serial}, what {blob})", "INSERT INTO more (id) VALUES (7)"]
+    monkeypatch.setattr("oclok.service.database.MIGRATIONS", [*MIGRATIONS, step])
+    threads = [threading.Thread(target=Database(storage).migrate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with database.read() as connection:
+        assert connection.execute(sa.text("SELECT id FROM more")).scalars().all() == [7]
+    assert [event.body for event in log.after(log.agent("a").id, 0)] == [b"1"]
+    monkeypatch.undo()
+    with pytest.raises(StorageError, match="upgrade oclok"):
+        database.migrate()
+    database.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite:////nowhere/x.db", "postgresql://u:secret@127.0.0.1:1/x"])
+def test_a_database_that_cannot_be_opened_is_said_so_without_its_password(url):
+    with pytest.raises(StorageError, match="cannot be opened") as told:
+        Database(url).migrate()
+    assert "secret" not in str(told.value)
+
+
 @pytest.mark.parametrize("url", ["", "mysql://x/y", "sqlite://", "sqlite:///:memory:", "nonsense"])
 def test_other_storage_is_refused(url):
     with pytest.raises(StorageError, match="storage must be"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import time
 
 import numpy as np
@@ -65,6 +68,19 @@ def test_workers_know_each_others_decisions_at_once(postgres, start_server, sett
     if "oclok_decisions_total" in server.client.get("/metrics").text:
         text = server.client.get("/metrics").text
         assert 'oclok_decisions_total{agent="a"} 20.0' in text  # of both workers
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(start_server):
+    server = start_server(workers=2)
+    os.kill(server.process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=5):
+                time.sleep(0.1)
+        except OSError:
+            return  # nobody listens any more
+    raise AssertionError(server.log())
 
 
 @pytest.mark.parametrize("storage", ["sqlite"], indirect=True)

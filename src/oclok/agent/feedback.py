@@ -172,9 +172,9 @@ class Feedback(Persistent):
         known = self.outcomes.values
         both = np.concatenate([known, y])
         far = implausible(both)[len(known) :]
-        posterior = getattr(self.policy, "posterior", None)
-        if far.any() and posterior is not None:
-            mean = posterior.predict(contexts).mean
+        # The model is asked only if need be: one that learns in the background must catch up.
+        if far.any() and hasattr(self.policy, "posterior"):
+            mean = self.policy.posterior.predict(contexts).mean
             far = implausible(both, np.concatenate([known, mean]))[len(known) :]
         return far
 

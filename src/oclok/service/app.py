@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from importlib import import_module
 
 from fastapi import FastAPI
 
@@ -23,6 +24,7 @@ from oclok.service.service import Service
 
 def create_app(storage: str) -> FastAPI:
     """Return the application for the database at a URL, which is migrated if need be."""
+    import_module("sklearn.gaussian_process.kernels")  # seconds that the first decision would wait
     database = Database(storage)
     database.migrate()
     service = Service(database)

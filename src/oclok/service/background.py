@@ -36,7 +36,6 @@ class Background:
             for target in (self._run, self._learn)
         ]
         self._stop = threading.Event()
-        self._parent = os.getppid()
         self.is_ready = False
 
     def start(self) -> None:
@@ -76,7 +75,7 @@ class Background:
                 self._service.taught.wait(EVERY)
 
     def _work(self) -> None:
-        if os.getppid() != self._parent and "OCLOK_WORKERS" in os.environ:
+        if os.environ.get("OCLOK_PARENT", str(os.getppid())) != str(os.getppid()):
             os.kill(os.getpid(), signal.SIGTERM)  # nobody looks after this worker any more
         self._service.refresh()
         self._access.refresh()

@@ -55,7 +55,6 @@ def serve(
     """
     from oclok.service.server import serve as run
 
-    print(f"oclok: http://{host}:{port}/ (API: /docs)", flush=True)
     if demo:
         from oclok.service import demo as traffic
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
+from urllib.parse import quote
 
 import numpy as np
 
@@ -44,8 +45,9 @@ class Client:
         agent: the name of the agent that is asked; `client["other"]` asks another one.
         timeout: seconds that an answer may take.
 
-    Every call can be repeated without harm, as decisions and outcomes have ids; so each is, a few
-    times, while the service cannot be reached.
+    Decisions and outcomes have ids, so that calls can be repeated without harm: each is, a few
+    times, while the service cannot be reached. Observations have none: `observe` is not repeated
+    once it may have arrived.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class Client:
             {"features": arm["features"], "outcome": float(y)}
             for arm, y in zip(_arms(arms), outcomes, strict=True)
         ]
-        self._call("POST", "/observations", items)
+        self._call("POST", "/observations", items, is_safe=False)
 
     def accept(self, decision_id: str, arm_id: ArmId) -> None:
         """Learn an outcome that was quarantined."""
@@ -139,7 +141,7 @@ class Client:
 
     def explain(self, decision_id: str) -> Explanation:
         """Return what was thought of every arm of a decision, and why it was chosen or not."""
-        answer = self._call("GET", f"/decisions/{decision_id}")
+        answer = self._call("GET", f"/decisions/{quote(decision_id, safe='')}")
         nan = math.nan
         arms = [
             ArmExplanation(
@@ -175,16 +177,17 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(self, method: str, path: str, body: Any = None) -> Any:
+    def _call(self, method: str, path: str, body: Any = None, is_safe: bool = True) -> Any:
+        url = f"/v1/agents/{quote(self.agent, safe='')}{path}"
         for pause in (*PAUSES, None):
             try:
-                answer = self.http.request(method, f"/v1/agents/{self.agent}{path}", json=body)
+                answer = self.http.request(method, url, json=body)
             except httpx.TransportError as reason:
-                if pause is None:
+                if pause is None or not (is_safe or isinstance(reason, httpx.ConnectError)):
                     raise StorageError(f"the service cannot be reached: {reason}") from None
                 time.sleep(pause)
                 continue
-            if answer.status_code in AGAIN and pause is not None:
+            if is_safe and answer.status_code in AGAIN and pause is not None:
                 wait = answer.headers.get("Retry-After", "")
                 time.sleep(float(wait) if wait.isdigit() else pause)
                 continue

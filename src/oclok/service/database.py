@@ -109,31 +109,37 @@ class Database:
 
     def migrate(self) -> None:
         """Bring the schema up to date; `StorageError` if it is newer than this program."""
-        with self.write() as connection:
-            if not self.is_sqlite:
-                connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
-            connection.execute(sa.text("CREATE TABLE IF NOT EXISTS version (steps INTEGER)"))
-            done = connection.execute(sa.text("SELECT steps FROM version")).scalar()
-            if done is None:
-                connection.execute(sa.text("INSERT INTO version VALUES (0)"))
-            steps = int(done or 0)
-            if steps > len(MIGRATIONS):
-                raise StorageError(
-                    f"the database has schema version {steps}, this oclok knows versions up to "
-                    f"{len(MIGRATIONS)}; upgrade oclok"
-                )
-            for step in MIGRATIONS[steps:]:
-                for statement in step:
-                    connection.execute(sa.text(statement.format(**self._types())))
-            if steps < len(MIGRATIONS):
-                connection.execute(
-                    sa.text("UPDATE version SET steps = :steps"), {"steps": len(MIGRATIONS)}
-                )
+        try:
+            with self.write() as connection:
+                self._migrate(connection)
+        except sa.exc.OperationalError as reason:
+            raise StorageError(f"the database cannot be opened: {reason.orig}") from None
 
     def close(self) -> None:
         """Close all connections."""
         self._writer.dispose()
         self._reader.dispose()
+
+    def _migrate(self, connection: Connection) -> None:
+        if not self.is_sqlite:
+            connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        connection.execute(sa.text("CREATE TABLE IF NOT EXISTS version (steps INTEGER)"))
+        done = connection.execute(sa.text("SELECT steps FROM version")).scalar()
+        if done is None:
+            connection.execute(sa.text("INSERT INTO version VALUES (0)"))
+        steps = int(done or 0)
+        if steps > len(MIGRATIONS):
+            raise StorageError(
+                f"the database has schema version {steps}, this oclok knows versions up to "
+                f"{len(MIGRATIONS)}; upgrade oclok"
+            )
+        for step in MIGRATIONS[steps:]:
+            for statement in step:
+                connection.execute(sa.text(statement.format(**self._types())))
+        if steps < len(MIGRATIONS):
+            connection.execute(
+                sa.text("UPDATE version SET steps = :steps"), {"steps": len(MIGRATIONS)}
+            )
 
     def _types(self) -> dict[str, str]:
         if self.is_sqlite:

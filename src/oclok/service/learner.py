@@ -6,11 +6,13 @@ policy thinks is a function of the number of steps that it has taken: a decision
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,8 +39,6 @@ PAUSE = 2e-4
 GROWTH = 1.5
 #: Steps that may wait; whoever teaches more takes them.
 MOST_WAITING = 2_000
-#: The regret is computed anew when there are so many times the rounds.
-GROWTH = 1.5
 
 
 class Learner(Policy):
@@ -77,6 +77,12 @@ class Learner(Policy):
         """The posterior, up to date; it does not change while the teacher pauses."""
         self.catch_up()
         return self.policy.posterior
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[GPPolicy]:
+        """Yield the policy as it is by now; it takes no step meanwhile."""
+        with self._turn:
+            yield self.policy
 
     @property
     def residuals(self) -> FloatArray:

@@ -28,8 +28,9 @@ from oclok.service.learner import Learner
 from oclok.service.log import AgentRow, Event, Log
 
 LOGGER = logging.getLogger("oclok.service")
-#: Results of the latest events that are kept for the requests that wait for them.
-RESULTS = 10_000
+#: Results of the latest events that are kept for the requests that wait for them; one request can
+#: be 10,000 events.
+RESULTS = 20_000
 
 
 @dataclass

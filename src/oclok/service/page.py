@@ -8,7 +8,13 @@ from importlib import resources
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-FILES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
+FILES = {
+    "elements.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "page.js": "text/javascript",
+    "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
 
 
 def page_routes() -> APIRouter:

@@ -18,7 +18,7 @@ LOGGER = logging.getLogger("oclok.service")
 TITLES = {
     400: "Bad request",
     401: "No valid key",
-    403: "Not allowed with this key",
+    403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",

@@ -1,37 +1,22 @@
-"""What the service takes and answers: strict types, limits, and the schema of the OpenAPI page."""
+"""What the service takes and answers: strict types, and the schema of the OpenAPI page."""
 # Tested in tests/service/test_openapi.py: bodies are checked against the description.
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field
 
-from oclok.validation import LARGEST_OUTCOME
-
-#: Bytes of a request's body, and arms of a decision; more are refused.
-MOST_BYTES, MOST_ARMS = 8_000_000, 10_000
-#: Features of an arm, numbers in a list, outcomes and observations of a request.
-MOST_FEATURES, MOST_NUMBERS, MOST_OUTCOMES = 500, 4_096, 10_000
-#: Whole numbers up to this are the same in all languages that read JSON.
-LARGEST_INTEGER = 2**53
-
-AgentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-DecisionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:~-]{1,128}$")]
-FeatureName = Annotated[str, Field(min_length=1, max_length=128)]
-Integer = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
-ArmId = Annotated[str, Field(min_length=1, max_length=256)] | Integer
-Number = Annotated[float, Field(ge=-LARGEST_OUTCOME, le=LARGEST_OUTCOME)]
-Text = Annotated[str, Field(max_length=1_000)]
-Numbers = Annotated[list[Number], Field(min_length=1, max_length=MOST_NUMBERS)]
-Value = Annotated[
-    Text | bool | Integer | Number | Numbers | None, Field(union_mode="left_to_right")
-]
-Features = Annotated[dict[FeatureName, Value], Field(min_length=1, max_length=MOST_FEATURES)]
-OracleForm = Annotated[
-    dict[str, JsonValue],
-    Field(examples=[{"kind": "TopK", "k": 5}], description="An oracle, by its kind and arguments."),
-]
+from oclok.service.fields import (
+    MOST_ARMS,
+    MOST_OUTCOMES,
+    ArmId,
+    DecisionId,
+    FeatureForms,
+    Features,
+    Number,
+    OracleForm,
+)
 
 
 class _Strict(BaseModel):
@@ -42,13 +27,7 @@ class Settings(_Strict):
     """An agent's settings; they never change."""
 
     oracle: OracleForm = Field(examples=[{"kind": "TopK", "k": 5}])
-    features: (
-        Annotated[
-            dict[FeatureName, str | dict[str, JsonValue]],
-            Field(min_length=1, max_length=MOST_FEATURES),
-        ]
-        | None
-    ) = None
+    features: FeatureForms | None = None
     outcome_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
     deadline: Annotated[float, Field(gt=0, le=1e9)] | None = None
     default_outcome: Number | None = None

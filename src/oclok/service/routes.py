@@ -10,14 +10,13 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from oclok.service import views
 from oclok.service.access import Access
 from oclok.service.background import Background
+from oclok.service.fields import AgentName, DecisionId
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
 from oclok.service.requests import (
     AgentAnswer,
-    AgentName,
     DecisionAnswer,
     DecisionDetails,
-    DecisionId,
     DecisionRequest,
     DecisionRow,
     Observations,

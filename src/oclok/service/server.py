@@ -12,7 +12,7 @@ from oclok.service.access import Keys, is_loopback
 from oclok.service.database import Database
 
 #: By these the processes of the service are told what `serve` was told.
-STORAGE, WORKERS = "OCLOK_STORAGE", "OCLOK_WORKERS"
+STORAGE, PARENT = "OCLOK_STORAGE", "OCLOK_PARENT"
 
 
 def serve(storage: str, host: str, port: int, workers: int) -> None:
@@ -32,10 +32,11 @@ def serve(storage: str, host: str, port: int, workers: int) -> None:
     os.environ[STORAGE] = storage
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if workers > 1:
-        os.environ[WORKERS] = str(workers)
+        os.environ[PARENT] = str(os.getpid())
         folder = tempfile.TemporaryDirectory(prefix="oclok-metrics-")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder.name
     listening = _listen(host, port)
+    print(f"oclok: http://{f'[{host}]' if ':' in host else host}:{port}/ (API: /docs)", flush=True)
     uvicorn.run(
         "oclok.service.server:worker",
         factory=True,

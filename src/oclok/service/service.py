@@ -1,5 +1,4 @@
 """What the service does: decide, learn, observe, tell; without HTTP, for any number of threads."""
-# Tested in tests/service/test_durability.py: a real service is killed and restarted.
 
 from __future__ import annotations
 
@@ -125,7 +124,6 @@ class Service:
         appended = self.log.append(model.id, events) if events else []
         for event in appended:
             model.committed(event)
-        for event in appended:
             answer.add(event.decision, model.result(event.seq))
         return answer.told
 

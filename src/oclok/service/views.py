@@ -31,7 +31,8 @@ SHOWN = 300
 
 def agent(model: Model) -> AgentAnswer:
     """Return what is known of an agent."""
-    regret = _regret(model)
+    regret, weights = _regret(model), _weights(model)
+    judged = model.learner.calibration()
     with model.lock:
         counts = model.agent.counts()
         schema = model.agent.schema
@@ -42,11 +43,10 @@ def agent(model: Model) -> AgentAnswer:
             rounds=model.agent.policy.round,
             events=model.seq,
             late=model.agent.late(time.time()),
-            calibration=_plain_value(vars(judged := model.learner.calibration()))
-            | {"verdict": judged.verdict},
+            calibration=_plain_value(vars(judged)) | {"verdict": judged.verdict},
             regret=regret,
             health=[vars(finding) for finding in model.agent.health()],
-            weights=_weights(model),
+            weights=weights,
             features=None if schema is None else schema.to_json(),
             **counts,
         )
@@ -100,17 +100,23 @@ def history(service: Service, model: Model, metrics: Metrics) -> dict[str, Any]:
     for event in reversed(service.log.latest_decisions(model.id, 2**53, SHOWN)):
         body = from_json(event.body)
         told = _told(service, model, event.decision or "")
+        is_informed = _is_informed(body)
         for place in body["chosen"]:
             arm = body["arms"][place]["id"]
             outcome = told.get(arm, ("waiting", None))[1]
-            mean = None if body["mean"] is None else body["mean"][place]
-            std = None if body["std"] is None else body["std"][place]
+            mean = body["mean"][place] if is_informed else None
+            std = body["std"][place] if is_informed else None
             values = (event.time, event.round, event.decision, arm, mean, std, outcome)
             for name, value in zip(points, values, strict=True):
                 points[name].append(value)
-    with model.lock:
-        noise = model.learner.posterior.noise_std
+    with model.learner.paused() as policy:
+        noise = policy.posterior.noise_std
     return {"points": points, "noise_std": noise, "speed": metrics.speed()}
+
+
+def _is_informed(body: dict[str, Any]) -> bool:
+    """Return whether anything was expected: before the first outcomes all arms look alike."""
+    return body["mean"] is not None and (len(body["mean"]) == 1 or len(set(body["mean"])) > 1)
 
 
 def _told(service: Service, model: Model, decision_id: str) -> dict[Any, tuple[str, float | None]]:
@@ -179,9 +185,9 @@ def _regret(model: Model) -> dict[str, Any] | None:
 
 def _weights(model: Model) -> list[dict[str, Any]]:
     """Return kernels and what each of them counts for."""
-    posterior = model.learner.posterior
-    assert isinstance(posterior, MixturePosterior)
-    rows = [(w, k, n) for w, k, n in posterior.members if w >= 0.001]
+    with model.learner.paused() as policy:
+        assert isinstance(policy.posterior, MixturePosterior)
+        rows = [(w, k, n) for w, k, n in policy.posterior.members if w >= 0.001]
     return [{"weight": w, "kernel": str(k), "noise_variance": n} for w, k, n in rows]
 
 
