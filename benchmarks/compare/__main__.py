@@ -80,7 +80,7 @@ def _play_all(
     best = [each.oracle.value(each.means, each.oracle(each.means)) for each in rounds]
     for player, setting in wanted:
         try:
-            regret, seconds = _play(PLAYERS[player][setting](), rounds, best, seed)
+            regret, seconds = _play(PLAYERS[player][setting](seed), rounds, best, seed)
         except Exception as reason:
             print(f"{player}, {setting} on {problem}, seed {seed}: {reason!r}", file=sys.stderr)
             continue

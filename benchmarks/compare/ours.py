@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 from benchmarks.compare.peers import Player
 from oclok.decision import Decision
 from oclok.oracles.base import Oracle
-from oclok.policies import BayesUCB, OClokUCB, Random, ThompsonSampling
+from oclok.policies import UCB, BayesUCB, OClokUCB, Random, ThompsonSampling
 from oclok.policies.base import Policy
 from oclok.typing import FloatArray, IntArray
 
@@ -32,16 +32,11 @@ class Ours:
         self._policy.update(self._decision, outcomes)
 
 
-def _default() -> Player:
-    from oclok.policies import UCB
-
-    return Ours(UCB())
-
-
-OURS: dict[str, dict[str, Callable[[], Player]]] = {
-    "random": {"": lambda: Ours(Random(seed=0))},
-    "OClokUCB": {"RBF(1)": lambda: Ours(OClokUCB(RBF(1.0), 0.1))},
-    "BayesUCB": {"RBF(1)": lambda: Ours(BayesUCB(RBF(1.0), 0.1))},
-    "oclok": {"default": _default},
-    "oclok, Thompson": {"default": lambda: Ours(ThompsonSampling(seed=0))},
+#: player → setting → a new player for the run of a seed.
+OURS: dict[str, dict[str, Callable[[int], Player]]] = {
+    "random": {"": lambda _: Ours(Random(seed=0))},
+    "OClokUCB": {"RBF(1)": lambda _: Ours(OClokUCB(RBF(1.0), 0.1))},
+    "BayesUCB": {"RBF(1)": lambda _: Ours(BayesUCB(RBF(1.0), 0.1))},
+    "oclok": {"default": lambda _: Ours(UCB())},
+    "oclok, Thompson": {"default": lambda _: Ours(ThompsonSampling(seed=0))},
 }

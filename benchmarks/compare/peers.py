@@ -36,10 +36,17 @@ class Player(Protocol):
 
 
 class Features:
-    """Contexts scaled to [0, 1] by the arms of the first round, then mapped."""
+    """Contexts scaled to [0, 1] by the arms of the first round, then mapped.
 
-    def __init__(self, degree: int = 1, fourier: float | None = None) -> None:
-        self._degree, self._fourier = degree, fourier
+    Args:
+        degree: of polynomial features.
+        fourier: lengthscale, in √D, of random Fourier features, instead of polynomial ones.
+        seed: draws them. Each run has a draw of its own: one draw for all of them would make
+            its luck look like skill.
+    """
+
+    def __init__(self, degree: int = 1, fourier: float | None = None, seed: int = 0) -> None:
+        self._degree, self._fourier, self._seed = degree, fourier, seed
         self._map: Any = None
 
     def __call__(self, contexts: FloatArray) -> FloatArray:
@@ -53,7 +60,7 @@ class Features:
     def _made(self, dimension: int) -> Any:
         if self._fourier is not None:
             gamma = 0.5 / (self._fourier**2 * dimension)
-            return RBFSampler(gamma=gamma, n_components=200, random_state=0)
+            return RBFSampler(gamma=gamma, n_components=200, random_state=self._seed)
         degree = self._degree
         while degree > 1 and math.comb(dimension + degree, degree) > MOST_FEATURES:
             degree -= 1
@@ -213,51 +220,53 @@ class EnsembleUCB:
             self._fitted = learned
 
 
-#: peer → setting → a new player; cheap ones first.
-PEERS: dict[str, dict[str, Callable[[], Player]]] = {
+#: peer → setting → a new player for the run of a seed; cheap ones first.
+PEERS: dict[str, dict[str, Callable[[int], Player]]] = {
     "C2UCB": {
         f"degree {degree}, α {alpha}": partial(
-            lambda d, a: LinearUCB(a, Features(d)), degree, alpha
+            lambda d, a, _: LinearUCB(a, Features(d)), degree, alpha
         )
         for degree in (1, 2, 3)
         for alpha in (0.1, 0.5)
     },
     "Fourier features": {
         f"l {scale}, α {alpha}": partial(
-            lambda s, a: LinearUCB(a, Features(fourier=s)), scale, alpha
+            lambda s, a, seed: LinearUCB(a, Features(fourier=s, seed=seed)), scale, alpha
         )
         for scale in (0.2, 0.6)
         for alpha in (0.1, 0.5)
     },
     "contextualbandits": {
         f"LinUCB {alpha}, degree {degree}": partial(
-            lambda a, d: ContextualBandits(a, Features(d)), alpha, degree
+            lambda a, d, _: ContextualBandits(a, Features(d)), alpha, degree
         )
         for alpha in (0.1, 0.5)
         for degree in (1, 2)
     },
     "bayesianbandits": {
         **{
-            f"UCB, degree {d}": partial(lambda d: BayesianBandits(0.84, Features(d)), d)
+            f"UCB, degree {d}": partial(lambda d, _: BayesianBandits(0.84, Features(d)), d)
             for d in (1, 2, 3)
         },
-        "UCB, Fourier": lambda: BayesianBandits(0.84, Features(fourier=0.4)),
-        "Thompson, Fourier": lambda: BayesianBandits(None, Features(fourier=0.4)),
-        "Thompson, degree 2": lambda: BayesianBandits(None, Features(2)),
+        "UCB, Fourier": lambda seed: BayesianBandits(0.84, Features(fourier=0.4, seed=seed)),
+        "Thompson, Fourier": lambda seed: BayesianBandits(None, Features(fourier=0.4, seed=seed)),
+        "Thompson, degree 2": lambda _: BayesianBandits(None, Features(2)),
     },
     "Vowpal Wabbit": {
-        "ε 0.05": lambda: VowpalWabbit("--epsilon 0.05"),
-        "ε 0.05, quadratic": lambda: VowpalWabbit("--epsilon 0.05 --interactions xx"),
-        "squarecb, quadratic": lambda: VowpalWabbit("--squarecb --interactions xx"),
-        "ε 0.05, quadratic, rate 5": lambda: VowpalWabbit("--epsilon 0.05 --interactions xx -l 5"),
+        "ε 0.05": lambda _: VowpalWabbit("--epsilon 0.05"),
+        "ε 0.05, quadratic": lambda _: VowpalWabbit("--epsilon 0.05 --interactions xx"),
+        "squarecb, quadratic": lambda _: VowpalWabbit("--squarecb --interactions xx"),
+        "ε 0.05, quadratic, rate 5": lambda _: VowpalWabbit(
+            "--epsilon 0.05 --interactions xx -l 5"
+        ),
     },
     "scikit-learn trees": {
-        "extra trees, 1": lambda: EnsembleUCB(ExtraTreesRegressor, 1.0),
-        "random forest, 1": lambda: EnsembleUCB(RandomForestRegressor, 1.0),
+        "extra trees, 1": lambda _: EnsembleUCB(ExtraTreesRegressor, 1.0),
+        "random forest, 1": lambda _: EnsembleUCB(RandomForestRegressor, 1.0),
     },
     "MABWiser": {
-        "LinUCB 0.1, degree 1": lambda: MABWiser(lambda p: p.LinUCB(alpha=0.1), Features(1)),
-        "LinUCB 0.1, degree 2": lambda: MABWiser(lambda p: p.LinUCB(alpha=0.1), Features(2)),
-        "LinTS 0.1, degree 2": lambda: MABWiser(lambda p: p.LinTS(alpha=0.1), Features(2)),
+        "LinUCB 0.1, degree 1": lambda _: MABWiser(lambda p: p.LinUCB(alpha=0.1), Features(1)),
+        "LinUCB 0.1, degree 2": lambda _: MABWiser(lambda p: p.LinUCB(alpha=0.1), Features(2)),
+        "LinTS 0.1, degree 2": lambda _: MABWiser(lambda p: p.LinTS(alpha=0.1), Features(2)),
     },
 }

@@ -116,9 +116,9 @@ def play(change_outcomes=lambda y: y, change_contexts=lambda X: X, rounds=25, se
     rng = np.random.default_rng(seed)
     policy, chosen = UCB(oracle=TopK(3)), []
     for _ in range(rounds):
-        X, noise = rng.random((30, 4)), 0.1 * rng.standard_normal(30)
-        X[:, 3] = 0.5
-        y = np.sin(5 * X[:, 0]) + X[:, 1] + noise
+        X, noise = rng.random((30, 5)), 0.1 * rng.standard_normal(30)
+        X[:, 3], X[:, 4] = 0.5, rng.random()
+        y = np.sin(5 * X[:, 0]) + X[:, 1] * X[:, 4] + noise
         decision = policy.select(change_contexts(X))
         policy.update(decision, change_outcomes(y[decision.super_arm]))
         chosen.append(decision.super_arm)
@@ -136,16 +136,21 @@ PLAIN: dict[str, np.ndarray] = {}
         {"change_outcomes": lambda y: y + 1000},
         {"change_contexts": lambda X: 1e6 * X},
         {"change_contexts": lambda X: 1e-6 * X},
-        {"change_contexts": lambda X: X * np.array([1e6, 1e-6, 1.0, 7.0])},
+        {"change_contexts": lambda X: X * np.array([1e6, 1e-6, 1.0, 7.0, 1e3])},
     ],
     ids=["×1000", "×0.001", "+1000", "contexts ×1e6", "contexts ×1e-6", "mixed units"],
 )
 def test_units_of_outcomes_and_contexts_do_not_matter(change):
-    """One column is constant, as well."""
+    """One column is constant, as well, and one is the same for all arms of a round."""
     if "plain" not in PLAIN:
         PLAIN["plain"] = play()
     same = (play(**change) == PLAIN["plain"]).all(axis=1)
     assert same.all()
+
+
+def test_before_any_outcome_all_arms_tie():
+    contexts = np.random.default_rng(0).random((97, 3))
+    assert UCB(oracle=TopK(4)).select(contexts).super_arm.tolist() == [0, 1, 2, 3]
 
 
 def test_a_dropped_member_comes_back_when_the_survivors_are_wrong():

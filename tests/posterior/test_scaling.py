@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from oclok.posterior.scaling import ContextScale
 
@@ -16,9 +17,15 @@ def test_contexts_offered_are_scaled_to_the_unit_cube_and_back():
     np.testing.assert_allclose(scale.undo(x), X, rtol=1e-9, atol=1e-15)
 
 
-def test_a_constant_column_has_span_1():
-    scale = ContextScale().refreshed(np.full((4, 1), 7.0))
-    assert scale.apply(np.array([[7.0], [7.5]])).tolist() == [[0.0], [0.5]]
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_column_that_was_constant_is_scaled_by_its_range_once_it_varies(unit):
+    scale = ContextScale().refreshed(unit * np.full((4, 1), 7.0))
+    assert scale.apply(unit * np.array([[7.0]])).tolist() == [[0.0]]
+    later = unit * np.array([[7.0], [6.5], [7.5]])
+    np.testing.assert_allclose(scale.apply(later), [[0.0], [-0.5], [0.5]], atol=1e-9)
+    scale.see(later)
+    np.testing.assert_allclose(scale.apply(later), [[0.0], [-0.5], [0.5]], atol=1e-9)
+    np.testing.assert_allclose(scale.undo(scale.apply(later)), later)
 
 
 def test_a_scale_is_outgrown_by_contexts_well_outside_of_it():
@@ -29,6 +36,8 @@ def test_a_scale_is_outgrown_by_contexts_well_outside_of_it():
     before = scale.apply(X)
     scale.see(1.5 * X)
     assert scale.is_outgrown(10)
+    assert scale.is_outgrown(10, doubled=False)
+    assert not scale.is_outgrown(500, doubled=False)
     assert not scale.is_outgrown(10_000)  # not worth learning so many outcomes anew
     scale.see(3 * X)
     assert scale.is_outgrown(10_000)

@@ -109,9 +109,11 @@ class Average(NamedTuple):
         """Return mean and standard deviation, each of shape (M,)."""
         means = np.array([part.mean for part in self.parts])
         variances = np.array([part.std for part in self.parts]) ** 2
-        mean = self.mixed.weights @ means
+        # Not matrix products, which round differently from column to column: like arms tie.
+        weights = self.mixed.weights[:, None]
+        mean = (weights * means).sum(axis=0)
         spread = self.mixed.scales[:, None] * variances + (means - mean) ** 2
-        return mean, std_of(self.mixed.weights @ spread)
+        return mean, std_of((weights * spread).sum(axis=0))
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance, shape (M, M)."""

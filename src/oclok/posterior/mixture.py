@@ -182,10 +182,11 @@ class MixturePosterior(Posterior):
             raise
         self._scale.see(X)
         ensemble.drop(self._known())
-        if ensemble.is_due(self._known()):
-            if self._scale.is_outgrown(len(self)):
-                self._scale = self._scale.refreshed()
-                ensemble.relearn(self._known())
+        is_due = ensemble.is_due(self._known())
+        if self._scale.is_outgrown(len(self), doubled=is_due):
+            self._scale = self._scale.refreshed()
+            ensemble.relearn(self._known())
+        if is_due:
             ensemble.begin(self._known())
         ensemble.work(self._known(), len(y))
         self._changed()

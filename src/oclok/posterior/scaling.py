@@ -2,8 +2,9 @@
 
     low, high    least and largest value of each column, (D,): those in use, and those seen so far
 
-A scale in use changes only when it is refreshed, since posteriors have learned with it. A
-column that is constant so far has span 1.
+A scale in use changes only when it is refreshed, since posteriors have learned with it. One thing
+can change at any time: the span of a column that was constant so far, where all that was learned
+is at 0 whatever the span.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from oclok.typing import FloatArray, IntArray
 #: A scale is outgrown when a column's range has grown by this fraction; by that one if there are
 #: so many outcomes that learning them anew would stall a round.
 GROWTH, LARGE_GROWTH, MANY = 0.1, 1.0, 1_000
+#: Up to so many outcomes an outgrown scale is refreshed at once, later when outcomes have doubled.
+FEW = 100
 #: Prior of the scale: shape, and rate in variances of the outcomes. Weak: worth two outcomes.
 SHAPE, RATE = 2.0, 0.05
 #: Outcomes in a sample.
@@ -43,12 +46,15 @@ class ContextScale(Persistent):
         """D, or None as long as nothing was seen."""
         return None if self._seen is None else int(self._seen.shape[1])
 
-    def is_outgrown(self, count: int) -> bool:
+    def is_outgrown(self, count: int, doubled: bool = True) -> bool:
         """Return whether contexts seen since the scale was set ask for another.
 
         Args:
             count: how many outcomes were learned with it.
+            doubled: whether these have doubled since it was last asked.
         """
+        if not doubled and count > FEW:
+            return False
         if self._used is None or self._seen is None or self._is_fixed:
             return False
         used, seen = np.diff(self._used, axis=0), np.diff(self._seen, axis=0)
@@ -57,8 +63,9 @@ class ContextScale(Persistent):
 
     def see(self, X: FloatArray) -> None:
         """Take note of contexts X (M, D)."""
-        ends = _ends(X)
-        self._seen = ends if self._seen is None else _ends(np.vstack([ends, self._seen]))
+        self._seen = self._range_with(X)
+        if self._used is not None:
+            self._used = self._ends_in_use(X)
 
     def refreshed(self, X: FloatArray | None = None) -> ContextScale:
         """Return the scale of all contexts seen, and of X (M, D)."""
@@ -78,9 +85,23 @@ class ContextScale(Persistent):
         """Return X (M, D) scaled; by its own range as long as no scale is in use."""
         if self._is_fixed:
             return X
-        ends = _ends(X) if self._used is None else self._used
+        ends = self._ends_in_use(X)
         scaled: FloatArray = (X - ends[0]) / _span(ends)
         return scaled
+
+    def _ends_in_use(self, X: FloatArray) -> FloatArray:
+        """Return the ends that scale X (M, D)."""
+        if self._used is None:
+            return _ends(X)
+        low, high = self._used
+        if (low < high).all():
+            return self._used
+        span = np.diff(self._range_with(X), axis=0)[0]
+        return np.stack([low, np.where(low < high, high, low + span)])
+
+    def _range_with(self, X: FloatArray) -> FloatArray:
+        """Return the range of the contexts seen so far and X (M, D)."""
+        return _ends(X if self._seen is None else np.vstack([self._seen, X]))
 
     def undo(self, x: FloatArray) -> FloatArray:
         """Return scaled contexts x (M, D) in the units that they came in."""
