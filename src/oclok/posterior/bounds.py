@@ -49,20 +49,11 @@ def error_bounds(
     `s` is τ/σ², `scale` a bound of |a|σ; the slacks are for rounding of the model's state.
     """
     g = s / (1.0 + math.sqrt(1.0 + s))  # without cancellation
-    of_v, of_eta = scale * s * (1.0 + g), math.sqrt(s)
-    coefficients = np.array(
-        [
-            (of_v, of_v, scale * (1.0 + s) * of_eta, mean_slack),
-            (g, 1.0 + g, of_eta, std_slack),
-        ]
-    )
-    terms = np.ones((4, len(std)))  # √v, δ, η and 1
     rounding = root * root
-    terms[0] = std
-    np.divide(rounding, np.maximum(std, root), out=terms[1])
-    np.sqrt(rounding + residual, out=terms[2])
-    mean_error, std_error = coefficients.dot(terms)
-    return mean_error, std_error
+    delta = rounding / np.maximum(std, root)
+    of_eta = math.sqrt(s) * np.sqrt(rounding + residual)
+    d = g * (std + delta) + (delta + of_eta)
+    return scale * (of_eta + s * (std + d)) + mean_slack, d + std_slack
 
 
 def kernel_rounding(size: int, reach: float) -> float:
