@@ -43,12 +43,15 @@ def test_differences_ratios_and_p_values_are_those_of_the_textbook():
 
 
 def test_the_interval_of_a_ratio_is_that_of_ratios_and_not_of_differences():
-    row = compare(rounds_of(SWINGING)).loc[("", "other")]
-    logs = np.log(np.array(SWINGING["other"]) / np.array(SWINGING["ref"]))
-    drawn = np.random.default_rng(1).choice(logs, (100_000, 6))
+    twice = {label: [*values, *(1.1 * np.array(values))] for label, values in SWINGING.items()}
+    twice["other"][-1] *= 2
+    row = compare(rounds_of(twice)).loc[("", "other")]
+    logs = np.log(np.array(twice["other"]) / np.array(twice["ref"]))
+    n = len(logs)
+    drawn = np.random.default_rng(1).choice(logs, (100_000, n))
     varied = drawn[drawn.std(axis=1) > 0]
-    t = (varied.mean(axis=1) - logs.mean()) / (varied.std(axis=1, ddof=1) / np.sqrt(6))
-    low, high = np.quantile(t, [0.025, 0.975]) * logs.std(ddof=1) / np.sqrt(6)
+    t = (varied.mean(axis=1) - logs.mean()) / (varied.std(axis=1, ddof=1) / np.sqrt(n))
+    low, high = np.quantile(t, [0.025, 0.975]) * logs.std(ddof=1) / np.sqrt(n)
     assert row["ratio_low"] == pytest.approx(np.exp(logs.mean() - high), rel=0.05)
     assert row["ratio_high"] == pytest.approx(np.exp(logs.mean() - low), rel=0.1)
 
@@ -81,9 +84,9 @@ def test_intervals_cover_the_mean_about_as_often_as_they_say(n):
 
 
 def test_few_repeats_have_students_interval_and_one_has_none():
-    values = np.array([1.0, 2.0, 4.0])
-    expected = stats.t.interval(0.9, 2, values.mean(), stats.sem(values))
-    np.testing.assert_allclose(bootstrap_interval(values, 0.9, 10, None), expected)
+    for values in (np.array([1.0, 2.0, 4.0]), np.array([2.08, 0.18, -0.1, 1.79, -0.1])):
+        expected = stats.t.interval(0.9, len(values) - 1, values.mean(), stats.sem(values))
+        np.testing.assert_allclose(bootstrap_interval(values, 0.9, 10, None), expected)
     row = compare(rounds_of({"a": [1.0], "b": [2.0]})).loc[("", "b")]
     assert row[["difference_low", "ratio_high", "p_value", "p_holm"]].isna().all()
     assert (row["difference"], row["ratio"]) == (1.0, 2.0)

@@ -54,3 +54,13 @@ def test_policies_are_listed_with_their_keys_and_parameters():
     text = printed(policies_table(EXPERIMENTS["crowdsourcing"]))
     assert "soclok-ucb-20" in text
     assert "inducing=20" in text
+
+
+def test_no_part_of_a_long_label_is_hidden(make_results):
+    results = make_results("movies", repeats=3)
+    long = "SO'CLOK-UCB kernel=Matern(length_scale=0.125,nu=2.5)"
+    results = results.replace({"policy": {"SO'CLOK-UCB 4": long}})
+    for table in (summary_table(results, ""), paired_table(results, "ACC-UCB")):
+        lines = [line for line in printed(table, 80).splitlines() if "│" in line]
+        policies = "".join(line.split("│")[1] for line in lines)
+        assert long.replace(" ", "") in policies.replace(" ", "")

@@ -67,7 +67,7 @@ def test_what_makes_no_policy_is_refused_at_once(make):
 
 def test_keys_are_easy_to_type():
     assert as_key("SO'CLOK-UCB 10") == "soclok-ucb-10"
-    assert as_key(" UCB (δ=0.05)") == "ucb-δ=0.05-"
+    assert as_key(" UCB (δ=0.05)") == "ucb-δ=0.05"
 
 
 def test_parameters_are_shown_as_plain_values_or_text():

@@ -53,7 +53,7 @@ def paired_table(results: pd.DataFrame, reference: str) -> Table | None:
         )
         for (variant, policy), row in _records(compared)
     }
-    title = f"Regret against {reference} in the same repeats, with 95% bootstrap intervals"
+    title = f"Regret against {reference} in the same repeats, with 95% intervals"
     caption = "p: paired t-test, Holm's correction for the number of policies"
     return _table(title, ("ratio", "difference", "p"), rows, caption)
 
@@ -74,7 +74,7 @@ def policies_table(experiment: Experiment) -> Table:
     title = f"Policies of {experiment.name}, for --policies"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for heading in ("policy", "label", "parameters"):
-        table.add_column(heading, no_wrap=heading == "policy")
+        table.add_column(heading, overflow="fold")
     for spec in experiment.policies:
         words = (f"{name}={value}" for name, value in spec.parameters.items())
         table.add_row(spec.key, spec.label, ", ".join(words))
@@ -91,8 +91,8 @@ def _table(
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
     has_variants = len({variant for variant, _ in rows}) > 1
     if has_variants:
-        table.add_column("variant")
-    table.add_column("policy")
+        table.add_column("variant", overflow="fold")
+    table.add_column("policy", overflow="fold")  # an ellipsis would hide what a sweep varies
     for heading in headings:
         table.add_column(heading, justify="right")
     before = None

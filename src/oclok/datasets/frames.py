@@ -66,7 +66,10 @@ def check_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
         if count != 1:
             seen = ", ".join(repr(column) for column in frame.columns)
             how_often = "no column" if count == 0 else f"{count} columns"
-            raise DataError(f"the table has {how_often} {name!r}; its columns are {seen}")
+            raise DataError(
+                f"the table has {how_often} {name!r}; its columns are {seen}: say which are yours "
+                "(round=, outcome=, features=; --round-column, --outcome-column, --features)"
+            )
 
 
 def numeric_columns(

@@ -142,7 +142,7 @@ def keywords_of(make: object) -> dict[str, object]:
 
 def as_key(name: str) -> str:
     """Return a label in small letters, digits, dots, equals signs and dashes."""
-    return re.sub(r"[^\w.=]+", "-", name.replace("'", "").strip().lower())
+    return re.sub(r"[^\w.=]+", "-", name.replace("'", "").lower()).strip("-")
 
 
 def check_distinct(name: str, what: str, labels: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ def paired_regret(
     scale: Scale = "ratio",
     **options: Unpack[Options],
 ) -> list[Axes]:
-    """Draw the final regret of each policy against a reference, with 95% bootstrap intervals.
+    """Draw the final regret of each policy against a reference, with 95% intervals.
 
     Args:
         table: with at least two policies and two repeats.

@@ -102,7 +102,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
             linewidth=look.width,
             zorder=look.zorder,
             marker=look.marker,
-            markersize=4.5,
+            markersize=7.0 if look.marker == "*" else 4.5,  # a star is mostly points
             # Markers that are lines have no face, and would vanish behind a white edge.
             **({} if look.marker in "x+1234|" else _WHITE_EDGE),
             markevery=_staggered(len(x), i, len(present)),

@@ -133,7 +133,7 @@ def paired_figure(compared: pd.DataFrame, reference: str) -> ReportFigure:
         "paired-regret",
         f"Regret against {reference}: {scale} in the same repeat",
         f"{mean} the {scale} of the policy's cumulative regret and that of {reference} in the same "
-        "repeat, with a 95% bootstrap interval. Left of the grey line at "
+        "repeat, with a 95% interval. Left of the grey line at "
         f"{line}, where both are equal, a policy is better. Filled: the difference is significant "
         "at 5% by a paired t-test with Holm's correction for the number of policies.",
         partial(figures.paired_regret, reference=reference, scale=scale),
