@@ -259,9 +259,12 @@ class DictionaryPosterior(Posterior):
         return ExactPosterior.of(self.kernel, self.noise_std, self.observations)
 
     def _note(self, contexts: Asked) -> None:
-        """Remember which contexts the dictionary does not cover."""
-        if isinstance(self._model, NystromModel):
-            uncovered = self._model.uncovered(contexts)
+        """Remember which contexts the dictionary, in use or to come, does not cover."""
+        model = self._model
+        if isinstance(model, VecchiaModel) and self._successor:
+            model = self._successor.model
+        if isinstance(model, NystromModel):
+            uncovered = model.uncovered(contexts)
             if len(uncovered):
                 _remember(self._novel, uncovered)
                 _remember(self._remembered, uncovered)
@@ -358,9 +361,11 @@ class DictionaryPosterior(Posterior):
         is_due = len(known) // PACE > (len(known) - len(X)) // PACE
         if self._successor:
             model = self._successor.model
-            if not covers(model, [X], URGENT * self.tolerance):
-                larger = covering_model(model, [X], self._most_pivots(len(known)))
+            if not covers(model, [X], self._negligible):
+                parts = [self._novel.array[-REMEMBERED:], X]
+                larger = covering_model(model, parts, self._most_pivots(len(known)))
                 self._successor = None if larger is None else CatchingUp(larger)
+                self._novel = Rows()
             elif not is_due and isinstance(self._model, NystromModel):
                 pass  # which is good enough meanwhile
             elif self._successor.learn(known, max(PER_CALL, AHEAD * len(X))):
