@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from oclok.oracles import Knapsack, Matching, Partition, TopK
 from oclok.oracles.base import Oracle
 from oclok.policies import OClokUCB
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, Prediction
-from oclok.posterior.dictionary import FIRST_TRY
+from oclok.posterior.dictionary import AT_ONCE, FIRST_TRY
 from oclok.problems import Crowdsourcing
 
 Pair = tuple[DictionaryPosterior, ExactPosterior]
@@ -575,3 +576,167 @@ def test_a_linear_kernel_of_many_dimensions_is_covered():
         posterior.update(X[start : start + 50], rng.standard_normal(50))
     assert posterior.rank == 65
     assert np.isfinite(posterior.predict(rng.standard_normal((5, 64))).mean_error).all()
+
+
+# Work in steps -------------------------------------------------------------------------------
+
+
+def far(rng: np.random.Generator) -> DictionaryPosterior:
+    """Return a posterior that has just met contexts far from its dictionary."""
+    posterior = DictionaryPosterior(RBF(1.0), 0.1)
+    learn((posterior,), rng.random((AT_ONCE + 500, 2)), rng)
+    learn((posterior,), 1.5 + rng.random((5, 2)), rng)
+    return posterior
+
+
+def near(rng: np.random.Generator) -> DictionaryPosterior:
+    """Return a posterior that has just met contexts that its dictionary covers all but well."""
+    posterior = DictionaryPosterior(RBF(1.0), 0.1)
+    learn((posterior,), rng.random((AT_ONCE + 500, 2)), rng)
+    learn((posterior,), 1.0 + 0.2 * rng.random((5, 2)), rng)
+    return posterior
+
+
+def judge_of(posterior: Posterior) -> ExactPosterior:
+    known, judge = posterior.observations, ExactPosterior(posterior.kernel, posterior.noise_std)
+    judge.update(known.contexts.copy(), known.outcomes.copy(), known.weights.copy())
+    return judge
+
+
+def test_far_contexts_have_no_bounds_until_a_larger_dictionary_has_caught_up() -> None:
+    rng = np.random.default_rng(0)
+    posterior = far(rng)
+    x = np.vstack([rng.random((10, 2)), 1.5 + rng.random((10, 2))])
+    meanwhile, judge = posterior.predict(x), judge_of(posterior)
+    assert np.isinf(meanwhile.mean_error).all()
+    np.testing.assert_allclose(meanwhile.mean, judge.predict(x).mean, atol=0.05)
+    for _ in range(20):
+        contexts = 2.5 * rng.random((50, 2))
+        posterior.offer(contexts)
+        learn((posterior, judge), contexts[:5], rng)
+    assert_bounded(posterior.predict(x), judge, x)
+    assert posterior.predict(x).mean_error.max() < 0.1
+
+
+def test_near_contexts_have_bounds_while_a_larger_dictionary_catches_up() -> None:
+    rng = np.random.default_rng(0)
+    posterior = near(rng)
+    rank, judge = posterior.rank, judge_of(posterior)
+    x = 1.1 * rng.random((30, 2))
+    assert_bounded(posterior.predict(x), judge, x)
+    posterior.maintain()
+    assert posterior.rank > rank
+    assert_bounded(posterior.predict(x), judge, x)
+    assert_close(posterior, judge, x, 1e-5)
+
+
+def test_ever_farther_contexts_met_while_catching_up_are_covered_in_the_end() -> None:
+    rng = np.random.default_rng(0)
+    posterior = far(rng)
+    for corner in ((3.0, 0.0), (0.0, 3.0), (4.0, 4.0)):
+        learn((posterior,), np.array(corner) + rng.random((5, 2)), rng)
+    posterior.maintain()
+    x = 5.0 * rng.random((50, 2))
+    assert_bounded(posterior.predict(x), judge_of(posterior), x)
+    assert_close(posterior, judge_of(posterior), x, 1e-4)
+
+
+def test_a_finer_dictionary_of_many_outcomes_is_taught_in_steps() -> None:
+    rng = np.random.default_rng(0)
+    posterior, x = DictionaryPosterior(RBF(1.0), 0.1), rng.random((20, 2))
+    learn((posterior,), rng.random((3 * AT_ONCE, 2)), rng)
+    once = finest(posterior, x)
+    for _ in range(60):
+        learn((posterior,), rng.random((5, 2)), rng)
+    later = finest(posterior, x)
+    assert later.mean_error.max() < 0.3 * once.mean_error.max()
+    assert_bounded(later, judge_of(posterior), x)
+    asked = DictionaryPosterior(RBF(1.0), 0.1)
+    learn((asked,), rng.random((3 * AT_ONCE, 2)), rng)
+    finest(asked, x)
+    asked.maintain()
+    assert finest(asked, x).mean_error.max() < 0.3 * once.mean_error.max()
+
+
+def beyond(rng: np.random.Generator) -> DictionaryPosterior:
+    posterior = DictionaryPosterior(Matern(0.3, nu=1.5), 0.1, max_rank=64)
+    learn((posterior,), rng.random((300, 2)), rng)
+    return posterior
+
+
+def refined(rng: np.random.Generator) -> DictionaryPosterior:
+    posterior = grown()
+    finest(posterior, rng.random((20, 2)))
+    return posterior
+
+
+PHASES = {
+    "exact": lambda rng: DictionaryPosterior(RBF(1.0), 0.1),
+    "dictionary": lambda rng: grown(),
+    "with a finer one": refined,
+    "growing": near,
+    "growing, nearest outcomes meanwhile": far,
+    "beyond the budget": beyond,
+}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda p: _reload(p)], ids=["copy", "load"])
+def test_a_copy_decides_alike_from_every_phase_on(phase: str, duplicate: Any) -> None:
+    rng = np.random.default_rng(0)
+    policy = OClokUCB(posterior=PHASES[phase](rng), oracle=TopK(5))
+    other = duplicate(policy)
+    for _ in range(25):
+        contexts = 1.2 * rng.random((40, 2))
+        ours, theirs = policy.select(contexts), other.select(contexts)
+        np.testing.assert_array_equal(ours.super_arm, theirs.super_arm)
+        assert ours.is_exact == theirs.is_exact
+        outcomes = f(ours.contexts) + 0.1 * rng.standard_normal(5)
+        policy.update(ours, outcomes)
+        other.update(theirs, outcomes)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("change", ["correct", "discount"])
+def test_outcomes_can_be_changed_in_every_phase(phase: str, change: str) -> None:
+    rng = np.random.default_rng(0)
+    posterior = PHASES[phase](rng)
+    learn((posterior,), rng.random((5, 2)), rng)
+    if change == "discount":
+        posterior.discount(0.5)
+        assert (posterior.observations.weights == 0.5).all()
+    else:
+        known = posterior.observations
+        X, before = known.contexts[-2:].copy(), known.outcomes[-2:].copy()
+        posterior.correct(X, before, before + 1.0)
+    judge = judge_of(posterior)
+    for _ in range(25):
+        learn((posterior, judge), rng.random((5, 2)), rng)
+    posterior.maintain()
+    tolerance = 0.2 if phase == "beyond the budget" else 1e-5
+    assert_close(posterior, judge, rng.random((20, 2)), tolerance)
+
+
+@pytest.mark.parametrize("kernel", [DotProduct(0.0), 1e-300 * RBF(1.0)], ids=str)
+def test_a_prior_of_nothing_is_within_any_budget(kernel: Any) -> None:
+    rng = np.random.default_rng(0)
+    posterior = DictionaryPosterior(kernel, 0.1, max_rank=16)
+    for _ in range(8):
+        posterior.update(np.zeros((30, 2)), rng.standard_normal(30))
+    mean, std = posterior.predict(np.zeros((3, 2)))
+    np.testing.assert_allclose(mean, 0.0, atol=1e-12)
+    np.testing.assert_allclose(std, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.3), Matern(0.3, nu=1.5), DotProduct(1.0)], ids=str)
+def test_a_budget_of_one(kernel: Any) -> None:
+    rng = np.random.default_rng(0)
+    posterior = DictionaryPosterior(kernel, 0.1, max_rank=1)
+    for _ in range(30):
+        learn((posterior,), rng.random((5, 1)), rng)
+    assert posterior.rank == 1
+    x = rng.random((20, 1))
+    mean, std = posterior.predict(x)
+    assert (std > 0).all()
+    assert (std**2 <= kernel.diag(x) + 1e-12).all()
+    np.testing.assert_allclose(mean, f(x), atol=0.5)

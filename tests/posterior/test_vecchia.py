@@ -241,3 +241,32 @@ def test_a_policy_looks_closely_at_all_that_it_chooses():
         np.testing.assert_allclose(decision.index, index[decision.super_arm], rtol=1e-9)
         assert not decision.is_exact
         policy.update(decision, np.sin(5 * decision.contexts).sum(axis=1))
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 700])
+def test_outcomes_at_one_context_are_never_too_many(at_once):
+    """However many of them there are, none is forgotten: the std falls as that of their mean."""
+    rng = np.random.default_rng(0)
+    posterior = DictionaryPosterior(Matern(0.3, nu=1.5), NOISE_STD, max_rank=32)
+    posterior.update(rng.random((100, 2)), rng.standard_normal(100))
+    X, y = np.full((1_400, 2), 0.5), 1.0 + NOISE_STD * rng.standard_normal(1_400)
+    for start in range(0, len(X), at_once):
+        posterior.update(X[start : start + at_once], y[start : start + at_once])
+    mean, std = posterior.predict([[0.5, 0.5]])
+    assert std[0] == pytest.approx(NOISE_STD / np.sqrt(1_400), rel=0.01)
+    assert abs(mean[0] - y.mean()) < std[0]
+
+
+def test_repeated_contexts_are_as_good_as_exact_if_all_are_neighbours():
+    rng = np.random.default_rng(0)
+    arms = rng.random((40, 2))
+    ours = DictionaryPosterior(Matern(0.3, nu=1.5), NOISE_STD, max_rank=32)
+    exact = ExactPosterior(Matern(0.3, nu=1.5), NOISE_STD)
+    for _ in range(120):
+        X = arms[rng.choice(40, 5)]
+        y, weights = np.sin(5 * X).sum(axis=1), rng.uniform(0.5, 2.0, 5)
+        for posterior in (ours, exact):
+            posterior.update(X, y, weights)
+    a, b = ours.predict(arms), exact.predict(arms)
+    np.testing.assert_allclose(a.mean, b.mean, atol=0.01)
+    np.testing.assert_allclose(a.std, b.std, rtol=0.1)

@@ -259,9 +259,12 @@ class DictionaryPosterior(Posterior):
         return ExactPosterior.of(self.kernel, self.noise_std, self.observations)
 
     def _note(self, contexts: Asked) -> None:
-        """Remember which contexts the dictionary does not cover."""
-        if isinstance(self._model, NystromModel):
-            uncovered = self._model.uncovered(contexts)
+        """Remember which contexts the dictionary, in use or to come, does not cover."""
+        model = self._model
+        if isinstance(model, VecchiaModel) and self._successor:
+            model = self._successor.model
+        if isinstance(model, NystromModel):
+            uncovered = model.uncovered(contexts)
             if len(uncovered):
                 _remember(self._novel, uncovered)
                 _remember(self._remembered, uncovered)
@@ -354,18 +357,23 @@ class DictionaryPosterior(Posterior):
 
     def _advance(self, X: FloatArray) -> None:
         """Let others learn a part of what they missed, after the contexts X (n, D) were learned."""
+        known = self.observations
+        is_due = len(known) // PACE > (len(known) - len(X)) // PACE
         if self._successor:
-            model, known = self._successor.model, self.observations
-            is_due = len(known) // PACE > (len(known) - len(X)) // PACE
-            if not covers(model, [X], URGENT * self.tolerance):
-                larger = covering_model(model, [X], self._most_pivots(len(self)))
+            model = self._successor.model
+            if not covers(model, [X], self._negligible):
+                parts = [self._novel.array[-REMEMBERED:], X]
+                larger = covering_model(model, parts, self._most_pivots(len(known)))
                 self._successor = None if larger is None else CatchingUp(larger)
+                self._novel = Rows()
             elif not is_due and isinstance(self._model, NystromModel):
                 pass  # which is good enough meanwhile
             elif self._successor.learn(known, max(PER_CALL, AHEAD * len(X))):
                 self._take_over()
-        elif self._finer and len(self) - self._finer.size >= PER_CALL:
-            self._finer.learn(self.observations, PER_CALL)
+        elif len(known) > MOST_TO_REFINE:
+            self._finer = None
+        elif self._finer and is_due and len(known) - self._finer.size >= PER_CALL:
+            self._finer.learn(known, PER_CALL)
 
     def _take_over(self) -> None:
         """Make the successor, which has learned all outcomes, the model in use."""
