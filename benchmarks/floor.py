@@ -21,7 +21,7 @@ from benchmarks import workload
 from benchmarks.report import Result, Row, Target, say
 from benchmarks.timing import seconds
 from oclok import OClokUCB
-from oclok.posterior.dictionary import START
+from oclok.posterior.dictionary import FIRST_TRY
 
 M, K = 100, 5
 
@@ -78,7 +78,7 @@ def _whole(tasks: list[workload.Task], rank: int, repeats: int) -> list[Row]:
         single.append(median(seconds(dictionary) for _ in range(100)))
     rounds = np.arange(1, len(tasks) + 1)
     bare = {"exact": np.interp(rounds, marks, np.median(floors, axis=0))}
-    is_exact = K * rounds <= START
+    is_exact = K * rounds <= FIRST_TRY
     bare["dictionary"] = np.where(is_exact, bare["exact"], median(single))
     return [
         _row(f"{name}, all {len(tasks)} rounds", [bare[name].sum()], [taken.sum()])
