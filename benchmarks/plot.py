@@ -17,7 +17,7 @@ def draw(result: Result, folder: Path) -> None:
     """Write results.png and results.svg of the benchmark `simulation`."""
     rows = sorted(result.rows, key=lambda row: row["total, s"])
     names = [row["posterior"] for row in rows]
-    last = list(rows[0])[-2]  # the column of the last round
+    last = [column for column in rows[0] if column.startswith("t = ")][-1]
     columns = {"total, s": "all rounds, seconds", last: f"one round at {last}"}
     mpl.rcParams["svg.hashsalt"] = "oclok"
     figure, axes = plt.subplots(1, 2, figsize=(10, 0.42 * len(rows) + 1.2), sharey=True)
