@@ -24,6 +24,9 @@ LOGGER = logging.getLogger("oclok.service")
 EVERY = 0.2
 #: A snapshot is made after so many events, or after this share of the log if that is more.
 LEAST_EVENTS, SHARE = 200, 0.1
+#: Bytes of a snapshot up to which the model itself is saved, at about 1 ms per MB in which requests
+#: wait; beyond, a twin is, which has to learn everything once more.
+SAVED_AS_IT_IS = 50_000_000
 
 
 class Background:
@@ -90,13 +93,15 @@ class Background:
         model.snapshot_seq = self._service.log.snapshot_seq(model.id)  # another one's, perhaps
         row = self._service.log.agent(model.name)
         if self._is_due(model) and row is not None:
-            # A twin reads the log from the last snapshot on: no request waits for it.
-            twin = Model(row, self._service.log)
-            twin.build()
-            seq, content = twin.dumped()
+            saved = model
+            if model.snapshot_size > SAVED_AS_IT_IS:
+                saved = Model(row, self._service.log)  # reads the log: no request waits for it
+                saved.build()
+            saved.learner.catch_up()
+            seq, content = saved.dumped()
             self._service.log.save_snapshot(model.id, seq, content)
-            model.snapshot_seq = seq
-            del twin, content
+            model.snapshot_seq, model.snapshot_size = seq, len(content)
+            del saved, content
             _give_back_memory()
 
     def _is_due(self, model: Model) -> bool:
