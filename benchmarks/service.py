@@ -50,7 +50,8 @@ def run(quick: bool) -> Result:
             client.put("/v1/agents/a", json=SETTINGS)
             for _ in range(20 if quick else ROUNDS):
                 _play(client, local, rng)
-        full, both = np.array([[_capacity(s, load) for s in (one, two)] for _ in range(turns)]).T
+        measured = [[_capacity(server, load) for server in (one, two)] for _ in range(turns)]
+        full, both = np.array(measured).transpose(1, 2, 0)  # of each: rates, and CPU times
         rate, rates = np.median(full[0]), np.median(both[0])
         say("service: at half of that")
         half, taken = _load(one.url, 8, turns * load, rate / 2)
@@ -85,7 +86,8 @@ def run(quick: bool) -> Result:
         "none to start), loopback, 8 connections per worker; client, database and workers on the "
         f"same {os.cpu_count()} cores. CPU: of the workers, per decision; each worker also reads "
         f"the other's decisions. Restart: {outcomes:,} outcomes in the log, {AT_ONCE:,} per event; "
-        "the model is built from its snapshot, or from the whole log."
+        "the model is built from the oldest snapshot that there can be and what came after it, or "
+        "from the whole log."
     )
     return Result("Service: HTTP, load and restart", rows, targets, notes)
 
@@ -191,6 +193,7 @@ def _restarts(storage: str, outcomes: int) -> tuple[float, float]:
 
     from pydantic_core import to_json
 
+    from oclok.service.background import SHARE
     from oclok.service.database import Database
     from oclok.service.log import Event, Log
     from oclok.service.model import Model
@@ -210,13 +213,18 @@ def _restarts(storage: str, outcomes: int) -> tuple[float, float]:
         body = to_json({"features": features, "outcomes": y.tolist()})
         log.append(row.id, [Event("observations", body)])
     model = Model(row, log, use_snapshot=False)
-    without = seconds(model.build)
+
+    def read(until: int) -> None:
+        for event in log.after(row.id, model.seq, until):
+            model.apply(event)
+            model.learner.catch_up()
+
+    # As late as a snapshot can be: most of what it could have saved is lost.
+    events = outcomes // AT_ONCE
+    before = seconds(lambda: read(int(events / (1 + 2 * SHARE))))
     log.save_snapshot(row.id, *model.dumped())
-
-    def restart() -> None:
-        Model(row, log).build()
-
-    return seconds(restart), without
+    without = before + seconds(lambda: read(events))
+    return seconds(lambda: Model(row, log).build()), without
 
 
 if __name__ == "__main__":

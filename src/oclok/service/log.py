@@ -8,13 +8,16 @@ too, where those of a sequence would not: who has read event n has seen all even
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from oclok.service.commits import Commits
 from oclok.service.database import Database
 
 #: Events that are read at once.
@@ -68,6 +71,8 @@ class Log:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._commits: dict[int, Commits[Event]] = {}
+        self._guard = threading.Lock()
 
     def agents(self) -> list[AgentRow]:
         """Return all agents, in the order in which they were made."""
@@ -97,34 +102,14 @@ class Log:
             events: in their order; either all are committed or none is.
             expected: number of the event that must be the latest; `OvertakenError` otherwise.
         """
-        decisions = sum(event.kind == "decision" for event in events)
-        counts = {"agent": agent, "events": len(events), "decisions": decisions}
-        now = time.time()
-        try:
-            with self.database.write() as connection:
-                last, rounds = connection.execute(_NUMBERS, counts).one()
-                first, round_ = last - len(events), rounds - decisions
-                if expected is not None and first != expected:
-                    raise OvertakenError
-                numbered = []
-                for seq, event in enumerate(events, first + 1):
-                    if event.kind == "decision":
-                        round_ += 1
-                    numbered.append(
-                        Event(
-                            event.kind,
-                            event.body,
-                            event.decision,
-                            event.basis,
-                            seq,
-                            now,
-                            round_ if event.kind == "decision" else None,
-                        )
-                    )
-                connection.execute(_APPEND, [_row(agent, event) for event in numbered])
-        except sa.exc.IntegrityError:
-            raise RepeatedError from None
-        return numbered
+        if expected is not None:
+            return self._write(agent, events, expected)
+        with self._guard:
+            commits = self._commits.get(agent)
+            if commits is None:
+                commits = Commits(partial(self._write, agent), divisive=RepeatedError)
+                self._commits[agent] = commits
+        return commits.commit(events)
 
     def after(self, agent: int, seq: int, until: int | None = None) -> Iterator[Event]:
         """Yield the events of an agent after event `seq`, in their order."""
@@ -176,6 +161,28 @@ class Log:
         values = {"agent": agent, "seq": seq, "now": time.time(), "content": content}
         with self.database.write() as connection:
             connection.execute(_SAVE_SNAPSHOT, values)
+
+    def _write(
+        self, agent: int, events: Sequence[Event], expected: int | None = None
+    ) -> list[Event]:
+        decisions = sum(event.kind == "decision" for event in events)
+        counts = {"agent": agent, "events": len(events), "decisions": decisions}
+        now = time.time()
+        try:
+            with self.database.write() as connection:
+                last, rounds = connection.execute(_NUMBERS, counts).one()
+                first, round_ = last - len(events), rounds - decisions
+                if expected is not None and first != expected:
+                    raise OvertakenError
+                numbered = []
+                for seq, event in enumerate(events, first + 1):
+                    round_ += event.kind == "decision"
+                    round_of = round_ if event.kind == "decision" else None
+                    numbered.append(replace(event, seq=seq, time=now, round=round_of))
+                connection.execute(_APPEND, [_row(agent, event) for event in numbered])
+        except sa.exc.IntegrityError:
+            raise RepeatedError from None
+        return numbered
 
 
 def _row(agent: int, event: Event) -> dict[str, Any]:

@@ -76,11 +76,12 @@ class Model:
         self.lock = threading.RLock()
         self.taught = threading.Event()
         self.results: OrderedDict[int, Result] = OrderedDict()
-        self._own: dict[int, Proposal] = {}  # made here, not applied yet
+        self._own: dict[int, tuple[Event, Proposal | None]] = {}  # made here, not applied yet
+        self._proposal: Proposal | None = None  # of the event that is being applied
         self._log = log
         self._time = row.created
         self.agent, self.seq = make_agent(self.settings), 0
-        self.snapshot_seq = 0
+        self.snapshot_seq = self.snapshot_size = 0
         if use_snapshot:
             self._load_snapshot()
         self.agent.follow(lambda: self._time)
@@ -110,6 +111,7 @@ class Model:
         with self.lock:
             assert event.seq == self.seq + 1, "events are applied in their order"
             self._time = event.time
+            _, self._proposal = self._own.pop(event.seq, (None, None))
             try:
                 _APPLY[event.kind](self, event)
             except Exception:
@@ -125,11 +127,11 @@ class Model:
         one by one, in each request, would cost more.
         """
         with self.lock:
-            if proposal is not None and self.seq < event.seq:
-                self._own[event.seq] = proposal
-            if self.seq == event.seq - 1:
-                self.apply(event)
-            elif proposal is None and self.seq < event.seq:
+            if self.seq < event.seq:
+                self._own[event.seq] = (event, proposal)
+            while self.seq + 1 in self._own:
+                self.apply(self._own[self.seq + 1][0])
+            if proposal is None and self.seq < event.seq:
                 self.catch_up()
 
     def result(self, seq: int) -> Result:
@@ -157,12 +159,11 @@ class Model:
             return
         if isinstance(agent, Agent) and isinstance(agent.policy, Learner):
             self.agent, self.seq = agent, found[0]
-            self.snapshot_seq = found[0]
+            self.snapshot_seq, self.snapshot_size = found[0], len(found[1])
 
     def _apply_decision(self, event: Event) -> None:
-        proposal = self._own.pop(event.seq, None)
-        if proposal is not None:
-            self.agent.record(*proposal)
+        if self._proposal is not None:
+            self.agent.record(*self._proposal)
             return
         decision, schema, oracle = restored(self.agent, event)
         self.agent.record(decision, schema, oracle=oracle)

@@ -67,5 +67,7 @@ def _listen(host: str, port: int) -> socket.socket:
 def worker() -> object:
     """Return the application of one process."""
     from oclok.service.app import create_app
+    from oclok.service.memory import return_large_blocks
 
+    return_large_blocks()
     return create_app(os.environ[STORAGE])

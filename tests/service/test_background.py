@@ -1,0 +1,66 @@
+"""Work beside requests: what was told is learned, and snapshots are made, without a request."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from oclok.service import background
+from oclok.service.access import Access
+from oclok.service.background import Background
+from oclok.service.database import Database
+from oclok.service.model import Model
+from oclok.service.service import Service
+
+ASKED = {"oracle": None, "include": [], "exclude": [], "id": None, "chosen": None}
+
+
+@pytest.mark.parametrize("saved_as_it_is", [0, 1e9])  # a twin is saved from the second on, or never
+def test_snapshots_are_made_and_hold_what_the_log_says(
+    storage, make_arms, monkeypatch, saved_as_it_is
+):
+    monkeypatch.setattr(background, "LEAST_EVENTS", 10)
+    monkeypatch.setattr(background, "SAVED_AS_IT_IS", saved_as_it_is)
+    database = Database(storage)
+    database.migrate()
+    service = Service(database)
+    service.put_agent("a", {"oracle": {"kind": "TopK", "k": 2}, "outcome_range": [0, 2]})
+    model = service.model("a")
+    work = Background(service, Access(database))
+    work.start()
+    rng = np.random.default_rng(0)
+    made: set[int] = set()
+    try:
+        for _ in range(40):
+            answer = service.decide("a", ASKED | {"arms": make_arms(rng)})
+            told = {"outcome": float(rng.random()), "correct": False, "accept": False}
+            service.learn(
+                "a",
+                [{"decision": answer["id"], "arm": arm["id"], **told} for arm in answer["chosen"]],
+            )
+            made.add(service.log.snapshot_seq(model.id))
+            time.sleep(0.05)
+        until(lambda: service.log.snapshot_seq(model.id) > 40 and not model.learner.waiting)
+    finally:
+        work.stop()
+    assert len(made - {0}) >= 1
+    row = service.log.agent("a")
+    again = Model(row, service.log)
+    assert again.seq > 40
+    again.build()
+    assert len(model.learner.policy.posterior) == 80  # though no request asked for it
+    X = model.agent.encode({arm["id"]: arm["features"] for arm in make_arms(rng, 20)})
+    np.testing.assert_allclose(
+        again.learner.posterior.predict(X).mean,
+        model.learner.posterior.predict(X).mean,
+        atol=1e-9,
+    )
+
+
+def until(condition, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
