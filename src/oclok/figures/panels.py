@@ -250,9 +250,9 @@ def _apart(heights: Sequence[float], gap: float) -> list[float]:
             middle = (places[i] + places[i + 1]) / 2
             places[i], places[i + 1] = middle - gap / 2, middle + gap / 2
     lowest = 0.0
-    for i, place in enumerate(places):
-        places[i] = max(place, lowest)
-        lowest = places[i] + gap - 1e-9
+    for position, place in enumerate(places):
+        places[position] = max(place, lowest)
+        lowest = places[position] + gap - 1e-9
     result = np.empty(len(places))
     result[order] = places
     return result.tolist()
