@@ -30,6 +30,7 @@ browser:
 
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo 'Open site/index.html. The search needs a server: python3 -m http.server -d site'
 
 # The core, against the oldest versions that pyproject.toml declares.
 oldest: .venv-oldest/ready

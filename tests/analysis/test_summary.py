@@ -29,6 +29,16 @@ def test_rows_come_by_lengthscale_and_then_in_the_order_of_figures(make_results)
     ]
 
 
+def test_there_is_no_ratio_where_the_benchmark_is_not_positive_in_every_repeat(make_results):
+    results = make_results("codependency", repeats=2)
+    negative = (results["variant"] == "l=1") & (results["repeat"] == 1)
+    results.loc[negative, ["expected_reward", "best_expected_reward"]] -= 5
+    table = summarise(results)
+    assert table.loc["l=1", ["reward", "reward_std"]].isna().all(axis=None)
+    assert table.drop("l=1")["reward"].notna().all()
+    assert table["regret"].notna().all()
+
+
 def test_one_repeat_has_no_spread_and_missing_times_are_unknown(make_results):
     table = summarise(make_results("movies", repeats=1).drop(columns="seconds"))
     assert (table[["reward_std", "regret_std"]] == 0).all(axis=None)

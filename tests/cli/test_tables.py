@@ -64,3 +64,10 @@ def test_no_part_of_a_long_label_is_hidden(make_results):
         lines = [line for line in printed(table, 80).splitlines() if "│" in line]
         policies = "".join(line.split("│")[1] for line in lines)
         assert long.replace(" ", "") in policies.replace(" ", "")
+
+
+def test_a_ratio_that_means_nothing_is_a_dash(make_results):
+    results = make_results("movies", repeats=2)
+    results[["expected_reward", "best_expected_reward"]] -= 5
+    lines = printed(summary_table(results, "")).splitlines()
+    assert all("–" in line for line in lines if "SO'CLOK" in line)

@@ -57,6 +57,17 @@ def test_panels_of_variants_share_one_label_that_overlaps_nothing(make_results):
     assert not labels[0].get_window_extent().overlaps(legend.get_window_extent())
 
 
+def test_ratios_that_hardly_differ_from_1_have_an_axis_that_can_be_read(make_results):
+    results = make_results("movies", repeats=4)
+    results["regret"] = 1 + 0.01 * np.random.default_rng(0).random(len(results))
+    (axes,) = figures.paired_regret(results)
+    FigureCanvasAgg(axes.figure).draw()
+    low, high = axes.get_xlim()
+    assert high / low < 1.1
+    shown = [t for t in axes.get_xticks() if low <= t <= high]
+    assert len({axes.xaxis.get_major_formatter()(tick) for tick in shown}) >= 2
+
+
 def test_nothing_to_compare_is_an_error(make_results):
     results = make_results("movies", repeats=2)
     with pytest.raises(InputError, match="no policy to compare with ACC-UCB"):

@@ -127,6 +127,16 @@ def test_names_at_lines_stand_beside_their_ends_and_do_not_overlap(results):
     assert all(box.x1 <= axes.figure.bbox.width for box in boxes)
 
 
+def test_names_of_lines_along_the_bottom_stay_clear_of_the_axis_below(results):
+    close = results.assign(regret=results["regret"] * 1e-3)
+    close.loc[close["policy"] == close["policy"].iloc[-1], "regret"] = 1.0
+    (axes,) = figures.cumulative_regret(close, legend="lines", size="one-column")
+    FigureCanvasAgg(axes.figure).draw()
+    ticks = [label.get_window_extent().y1 for label in axes.get_xticklabels()]
+    middles = [np.mean(text.get_window_extent().intervaly) for text in axes.texts]
+    assert min(middles) > max(ticks)
+
+
 def test_policies_are_shown_in_the_order_asked_for_and_no_others(results):
     order = ["CC-MAB", "O'CLOK-UCB"]
     (axes,) = figures.cumulative_regret(results, order=order)

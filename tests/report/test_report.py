@@ -165,3 +165,10 @@ def test_settings_are_shown_as_people_would_write_them(make_results, tmp_path):
     assert "UCB; Mine (width 0.3, oracle –)" in text
     assert "variants (2fda)" in text
     assert "data: –" in text
+
+
+def test_no_share_of_a_benchmark_that_is_not_positive_is_stated(make_results, tmp_path):
+    rounds = make_results("movies", repeats=2)
+    rounds[["expected_reward", "best_expected_reward"]] -= 5
+    page = write(keep(tmp_path / "movies", rounds, title="Sunk")).read_text(encoding="utf8")
+    assert "nan" not in page.split("Figures</h2>")[0].lower()

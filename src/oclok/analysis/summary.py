@@ -18,7 +18,8 @@ def summarise(rounds: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Indexed by `variant` and `policy`, with the columns `reward` (average over that of the
-        benchmark) and `regret` (cumulative), each with its `_std` over repeats, and
+        benchmark; NaN in variants whose benchmark is not above 0 in every repeat, where such a
+        ratio means nothing) and `regret` (cumulative), each with its `_std` over repeats, and
         `milliseconds`, the median over all rounds and repeats; NaN where no time was taken.
     """
     rounds = complete(rounds)
@@ -34,6 +35,10 @@ def summarise(rounds: pd.DataFrame) -> pd.DataFrame:
             "milliseconds": float("nan"),
         }
     )
+    best = longest.groupby(["variant", "policy", "repeat"])["best_expected_reward"].sum()
+    has_ratio = best.groupby("variant").min() > 0
+    variant = table.index.get_level_values("variant")
+    table.loc[~has_ratio[variant].to_numpy(), ["reward", "reward_std"]] = float("nan")
     if measures.knows(rounds, "seconds"):
         times = measures.milliseconds(rounds).groupby(["variant", "policy"])["value"].median()
         table["milliseconds"] = times

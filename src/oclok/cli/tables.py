@@ -27,8 +27,8 @@ def summary_table(
     rows = {
         (variant, policy): (
             policy + ("*" if policy in notes else ""),
-            f"{row['reward']:.3f} ± {row['reward_std']:.3f}",
-            f"{row['regret']:,.1f} ± {row['regret_std']:,.1f}",
+            _spread(row, "reward", 3),
+            _spread(row, "regret", 1),
             show_time(row["milliseconds"]),
         )
         for (variant, policy), row in _records(summarise(results))
@@ -110,6 +110,11 @@ def _records(table: pd.DataFrame) -> list[tuple[tuple[str, str], dict[str, float
         ((str(variant), str(policy)), {str(name): value for name, value in row.items()})
         for (variant, policy), row in zip(table.index, rows, strict=True)
     ]
+
+
+def _spread(row: Mapping[str, float], name: str, digits: int) -> str:
+    middle, std = row[name], row[f"{name}_std"]
+    return "–" if middle != middle else f"{middle:,.{digits}f} ± {std:,.{digits}f}"
 
 
 def _interval(row: Mapping[str, float], name: str, digits: int) -> str:

@@ -16,7 +16,13 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from oclok.analysis import measures
 from oclok.errors import InputError
@@ -138,7 +144,10 @@ def label_plainly(axis: Axis, low: float, high: float) -> None:
     digits = [1.0] if high / low > 100 else [1.0, 2.0, 5.0]
     if high / low < 6:
         digits = [1.0, 1.5, 2.0, 3.0, 5.0]
-    axis.set_major_locator(LogLocator(subs=digits))
+    is_narrow = high / low < 2  # none of these digits, or one, may be within
+    axis.set_major_locator(MaxNLocator(3) if is_narrow else LogLocator(subs=digits))
+    if is_narrow:
+        axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -223,11 +232,13 @@ def _end(line: Artist) -> tuple[float, float]:
 
 
 def _apart(heights: Sequence[float], gap: float) -> list[float]:
-    """Return `heights` moved as little as is simple, so that none are closer than `gap`.
+    """Return `heights` moved as little as is simple, none closer than `gap` and none below 0.
 
     Examples:
         >>> [round(height, 2) for height in _apart([0.5, 0.52, 0.9], 0.1)]
         [0.46, 0.56, 0.9]
+        >>> [round(height, 2) for height in _apart([0.0, 0.02, 0.9], 0.1)]
+        [0.0, 0.1, 0.9]
     """
     order = np.argsort(heights, kind="stable")
     places = np.array(heights, dtype=float)[order]
@@ -238,8 +249,12 @@ def _apart(heights: Sequence[float], gap: float) -> list[float]:
         for i in close:
             middle = (places[i] + places[i + 1]) / 2
             places[i], places[i + 1] = middle - gap / 2, middle + gap / 2
+    lowest = 0.0
+    for position, place in enumerate(places):
+        places[position] = max(place, lowest)
+        lowest = places[position] + gap - 1e-9
     result = np.empty(len(places))
-    result[order] = np.maximum.accumulate(places)
+    result[order] = places
     return result.tolist()
 
 
