@@ -81,9 +81,19 @@ def _sum(kernel: Any, X: FloatArray) -> tuple[FloatArray, Backward]:
 
 
 def _product(kernel: Any, X: FloatArray) -> tuple[FloatArray, Backward]:
+    if _rules().get(type(kernel.k1)) is _constant:
+        return _multiple(kernel.k1, kernel.k2, X)
     K_1, backward_1 = differentiate(kernel.k1, X)
     K_2, backward_2 = differentiate(kernel.k2, X)
     return K_1 * K_2, lambda G: np.concatenate([backward_1(G * K_2), backward_2(G * K_1)])
+
+
+def _multiple(constant: Any, kernel: Any, X: FloatArray) -> tuple[FloatArray, Backward]:
+    """Return what `_product` would, without passing over (N, N) arrays for the constant."""
+    value = float(constant.constant_value)
+    K, inner = differentiate(kernel, X)
+    own = _free(constant.hyperparameter_constant_value, lambda G: np.array([_sum_of(G * K)]))
+    return value * K, lambda G: value * np.concatenate([own(G), inner(G)])
 
 
 def _power(kernel: Any, X: FloatArray) -> tuple[FloatArray, Backward]:
@@ -112,8 +122,7 @@ def _dot_product(kernel: Any, X: FloatArray) -> tuple[FloatArray, Backward]:
 
 def _rbf(kernel: Any, X: FloatArray) -> tuple[FloatArray, Backward]:
     z = _scaled(kernel, X)
-    K = _squared_distances(z)
-    K *= -0.5
+    K = _exponents(z)
     _exponentiate(K)
     backward = _lengthscales(kernel, z, lambda G: G * K)
     return K, _free(kernel.hyperparameter_length_scale, backward)
@@ -160,17 +169,16 @@ def _scaled(kernel: Any, X: FloatArray) -> FloatArray:
     return np.asarray(centred / np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64)))
 
 
-def _squared_distances(z: FloatArray) -> FloatArray:
-    """Return ‖z - z'‖², shape (N, N): q + q' - 2zᵀz' in one product where that is exact enough."""
-    q = np.einsum("ip,ip->i", z, z)
-    if not q.max() < LARGEST_NORM:
-        return np.asarray(cdist(z, z, "sqeuclidean").T)
+def _exponents(z: FloatArray) -> FloatArray:
+    """Return -½‖z - z'‖², shape (N, N), in one product where that is exact enough."""
+    q = -0.5 * np.einsum("ip,ip->i", z, z)
+    if not q.min() > -0.5 * LARGEST_NORM:
+        return np.asarray(-0.5 * cdist(z, z, "sqeuclidean").T)
     one = np.ones_like(q)
-    left, right = np.column_stack([z, q, one]), np.column_stack([-2 * z, one, q])
-    squares: FloatArray = dgemm(1.0, left.T, right.T, trans_a=1)
-    np.maximum(squares, 0.0, out=squares)
-    np.einsum("ii->i", squares)[...] = 0.0
-    return squares
+    left, right = np.column_stack([z, q, one]), np.column_stack([z, one, q])
+    exponents: FloatArray = dgemm(1.0, left.T, right.T, trans_a=1)
+    np.einsum("ii->i", exponents)[...] = 0.0
+    return exponents
 
 
 def _exponentiate(K: FloatArray) -> None:

@@ -45,9 +45,20 @@ def test_a_scale_is_outgrown_by_contexts_well_outside_of_it():
     assert not scale.refreshed().is_outgrown(10)
 
 
+def test_contexts_far_out_of_range_are_as_far_as_its_span():
+    scale = ContextScale().refreshed(np.array([[0.0], [4.0]]))
+    assert scale.apply(np.array([[-400.0], [-2.0], [6.0], [400.0]])).tolist() == [
+        [-1.0],
+        [-0.5],
+        [1.5],
+        [2.0],
+    ]
+
+
 def test_a_fixed_scale_leaves_contexts_as_they_are():
     X = np.random.default_rng(0).normal(size=(5, 2))
     scale = ContextScale(is_fixed=True).refreshed(X)
     scale.see(100 * X)
     assert not scale.is_outgrown(10)
+    np.testing.assert_array_equal(scale.apply(100 * X), 100 * X)
     np.testing.assert_array_equal(scale.undo(scale.apply(X)), X)

@@ -23,6 +23,8 @@ from oclok.typing import FloatArray, IntArray
 GROWTH, LARGE_GROWTH, MANY = 0.1, 1.0, 1_000
 #: Up to so many outcomes an outgrown scale is refreshed at once, later when outcomes have doubled.
 FEW = 100
+#: How far out of the range in use contexts are told apart, in spans.
+REACH = 1.0
 #: Prior of the scale: shape, and rate in variances of the outcomes. Weak: worth two outcomes.
 SHAPE, RATE = 2.0, 0.05
 #: Outcomes in a sample.
@@ -82,12 +84,16 @@ class ContextScale(Persistent):
         return other
 
     def apply(self, X: FloatArray) -> FloatArray:
-        """Return X (M, D) scaled; by its own range as long as no scale is in use."""
+        """Return X (M, D) scaled; by its own range as long as no scale is in use.
+
+        What is farther out of range than `REACH` counts as that far out: polynomials fitted to
+        a small range say absurd things beyond it.
+        """
         if self._is_fixed:
             return X
         ends = self._ends_in_use(X)
         scaled: FloatArray = (X - ends[0]) / _span(ends)
-        return scaled
+        return np.clip(scaled, -REACH, 1 + REACH)
 
     def _ends_in_use(self, X: FloatArray) -> FloatArray:
         """Return the ends that scale X (M, D)."""
