@@ -19,7 +19,8 @@ from oclok.posterior.base import Posterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Asked, Prediction
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.posterior.wrapping import WrappingPosterior
+from oclok.typing import ArrayLike, IntArray
 from oclok.validation import as_count, as_probability
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ SURPLUS = 1 / 16
 AHEAD, PER_CALL = 32, 128
 
 
-class ForgettingPosterior(Posterior):
+class ForgettingPosterior(WrappingPosterior):
     """A posterior that forgets, by a window or by discounting.
 
     No bound on its distance from an exact posterior is known, as the world it is exact for is gone.
@@ -71,6 +72,11 @@ class ForgettingPosterior(Posterior):
     _passed = 0
 
     @property
+    def in_use(self) -> Posterior:
+        """The posterior inside."""
+        return self._inner
+
+    @property
     def kernel(self) -> Kernel:
         """The kernel of the posterior inside."""
         return self._inner.kernel
@@ -94,16 +100,6 @@ class ForgettingPosterior(Posterior):
     def dimension(self) -> int | None:
         """D, or None as long as nothing tells."""
         return self._inner.dimension
-
-    @property
-    def information_gain(self) -> float:
-        """I(r; f) of the outcomes remembered, in nats."""
-        return self._inner.information_gain
-
-    @property
-    def inducing(self) -> FloatArray:
-        """Contexts of the basis functions, shape (rank, D)."""
-        return self._inner.inducing
 
     def empty(
         self, kernel: Kernel | None = None, noise_std: float | None = None
@@ -132,28 +128,16 @@ class ForgettingPosterior(Posterior):
 
     def predict(self, contexts: Asked) -> Prediction:
         """Return mean and std of f, as it is now, at `contexts` (M, D)."""
-        return self._inner.predict(contexts).without_bounds()
+        return super().predict(contexts).without_bounds()
 
     def screen(self, contexts: Asked) -> Prediction:
         """Return what is quick to say of many contexts (M, D), of which few will matter."""
-        return self._inner.screen(contexts).without_bounds()
+        return super().screen(contexts).without_bounds()
 
     def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
         """Return a prediction of `screen` with what `predict` says of contexts at `positions`."""
-        sharp = self._inner.sharpen(prediction, positions)
+        sharp = super().sharpen(prediction, positions)
         return sharp if sharp is prediction else sharp.without_bounds()
-
-    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
-        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
-        return self._inner.sample(contexts, rng)
-
-    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
-        """Return `count` samples of f at `contexts` (M, D), shape (count, M)."""
-        return self._inner.sample_paths(contexts, count, rng)
-
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-        return self._inner.covariance(contexts)
 
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
