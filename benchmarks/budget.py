@@ -38,15 +38,15 @@ def run(quick: bool) -> Result:
         | measured(__name__, "cost", D, name, contexts, *sizes)
         for D, name, contexts in product((3, 8) if quick else DIMENSIONS, KERNELS, CONTEXTS)
     ]
-    worst = {"growth": 1.5, "over RBF(1), D = 3": 10.0, "slowest": 20.0, "peak, MB": 400.0}
     targets = [
         Target(f"worst {column}", limit, max(row[column] for row in rows), at_most=True)
-        for column, limit in worst.items()
+        for column, limit in LIMITS.items()
     ]
-    return Result("Budget: every kernel and dimension", rows, targets, _NOTES)
+    return Result("Budget: every kernel and dimension", rows, targets, NOTES)
 
 
-_NOTES = (
+LIMITS = {"growth": 1.5, "over RBF(1), D = 3": 10.0, "slowest": 20.0, "peak, MB": 400.0}
+NOTES = (
     "CPU time of `select` and `update` of Bayes-UCB, 100 arms, 5 chosen: 2,000 rounds from "
     "nothing, then 90,000 outcomes in bulk, then 200 rounds, in turns with RBF(1) in 3 uniform "
     "dimensions. Growth is from 2,000 outcomes to 100,000; slowest is that of the 2,000 rounds "

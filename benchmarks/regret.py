@@ -45,10 +45,10 @@ def run(quick: bool) -> Result:
             Target(f"regret over exact's, {case}", 1.1, row["over exact's"], at_most=True),
             Target(f"last quarter over the one before, {case}", 1.0, row["late"], at_most=True),
         ]
-    return Result("Regret within the budget", rows, targets, _NOTES)
+    return Result("Regret within the budget", rows, targets, NOTES)
 
 
-_NOTES = (
+NOTES = (
     "Bayes-UCB (100 arms, 5 chosen) on samples of the kernel. Regret is paired with that of an "
     "exact posterior on the same arms and noise; ± is a standard error over seeds."
 )

@@ -186,3 +186,34 @@ def test_bad_outcomes_change_nothing() -> None:
     with pytest.raises(InputError):
         posterior.update(X[:2], [0.0, np.inf])
     assert dumps(posterior) == state
+
+
+@pytest.mark.parametrize("how", [{"window": 400}, {"discount": 0.93}], ids=str)
+@pytest.mark.parametrize("kernel", [RBF(0.5), Matern(0.3, nu=1.5)], ids=str)
+def test_many_outcomes_are_forgotten_in_steps(kernel: Any, how: dict[str, Any]) -> None:
+    """What is remembered is what it says, at every step, and a copy goes on alike."""
+    X, y = stream(1_500)
+    inner = DictionaryPosterior(kernel, NOISE_STD, max_rank=2_000)
+    posterior = ForgettingPosterior(inner, **how)
+    other = posterior
+    for start in range(0, len(X), 5):
+        part = slice(start, start + 5)
+        posterior.update(X[part], y[part])
+        if other is not posterior:
+            other.update(X[part], y[part])
+        if start % 170 == 0:
+            other = posterior.copy()
+        known = posterior.observations
+        count = len(known)
+        np.testing.assert_array_equal(known.outcomes, y[part.stop - count : part.stop])
+        if "window" in how:
+            assert min(part.stop, 400) <= count <= 450
+        np.testing.assert_array_equal(other.observations.weights, known.weights)
+    assert len(posterior) < 700
+    x = X[:20]
+    judge = ExactPosterior(kernel, NOISE_STD)
+    judge.update(known.contexts.copy(), known.outcomes.copy(), known.weights.copy())
+    for ours, theirs in zip(posterior.predict(x), judge.predict(x), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    for ours, theirs in zip(posterior.predict(x), other.predict(x), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)

@@ -23,9 +23,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from oclok.posterior.base import Posterior
 from oclok.posterior.catching_up import CatchingUp
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.nystrom import LEARNED_AT_ONCE, NystromModel
@@ -43,7 +40,8 @@ from oclok.posterior.selection import (
     sample,
 )
 from oclok.posterior.vecchia import VecchiaModel
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.posterior.wrapping import WrappingPosterior
+from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import Contexts, as_count, as_positive
 
 if TYPE_CHECKING:
@@ -76,7 +74,7 @@ NEGLIGIBLE = 1e-3
 MAX_RANK = 512
 
 
-class DictionaryPosterior(Posterior):
+class DictionaryPosterior(WrappingPosterior):
     """The exact posterior in all but name, at a flat cost for smooth kernels.
 
     Args:
@@ -136,38 +134,9 @@ class DictionaryPosterior(Posterior):
         return super().dimension
 
     @property
-    def information_gain(self) -> float:
-        """I(r; f) of all outcomes so far, in nats; through the dictionary where there is one."""
-        return self._model.information_gain
-
-    @property
-    def inducing(self) -> FloatArray:
-        """The dictionary, shape (rank, D); all contexts so far while it is simply exact."""
-        return self._model.inducing
-
-    def predict(self, contexts: Asked) -> Prediction:
-        """Return mean and std of f at `contexts` (M, D), with bounds where there are any."""
-        return self._model.predict(self._asked(contexts))
-
-    def screen(self, contexts: Asked) -> Prediction:
-        """Return what is quick to say of many contexts; `sharpen` says the rest of few."""
-        return self._model.screen(self._asked(contexts))
-
-    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
-        """Return `prediction` with what `predict` says at `positions`."""
-        return self._model.sharpen(prediction, positions)
-
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-        return self._model.covariance(self._asked(contexts))
-
-    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
-        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
-        return self._model.sample(self._asked(contexts), rng)
-
-    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
-        """Return `count` samples of f at `contexts` (M, D), shape (count, M)."""
-        return self._model.sample_paths(self._asked(contexts), count, rng)
+    def in_use(self) -> ExactPosterior | NystromModel | VecchiaModel:
+        """The posterior that answers now; see the head of this file."""
+        return self._model
 
     def refine(self, prediction: Prediction) -> Prediction:
         """Return a prediction with tighter bounds; `prediction` itself if there is none.
@@ -240,12 +209,6 @@ class DictionaryPosterior(Posterior):
             self._take_over()
         if self._finer:
             self._finer.learn(self.observations, len(self))
-
-    def _asked(self, contexts: Asked) -> Contexts | Prediction:
-        """Return `contexts` checked, unless they are already."""
-        if isinstance(contexts, Prediction | Contexts):
-            return contexts
-        return Contexts(self.checked(contexts))
 
     def _with_features(self, contexts: Asked) -> Contexts | Prediction:
         """Return `contexts` checked, and with their features if the dictionary needs them."""

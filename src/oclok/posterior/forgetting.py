@@ -3,8 +3,9 @@
     age    updates since an outcome was learned        w    its weight, γ^age or 1
 
 An outcome of weight w counts as one of noise variance σ² / w: its precision is discounted, the
-prior is not. With a window, old outcomes are dropped in one go whenever there are an eighth too
-many, so that the cost is amortised.
+prior is not. What was learned cannot be unlearned: whenever a sixteenth too many outcomes are
+remembered, another posterior learns those that are to stay, a part of them per update, and takes
+over before there are an eighth too many.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from oclok.posterior.base import Posterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Asked, Prediction
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.posterior.wrapping import WrappingPosterior
+from oclok.typing import ArrayLike, IntArray
 from oclok.validation import as_count, as_probability
 
 if TYPE_CHECKING:
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 #: Outcomes of a weight below this are dropped.
 LEAST_WEIGHT = 1e-3
 #: Old outcomes are dropped when there are more than they should be by this fraction.
-SURPLUS = 1 / 8
+SURPLUS = 1 / 16
+#: Outcomes that it learns per outcome that comes, and per update at least.
+AHEAD, PER_CALL = 32, 128
 
 
-class ForgettingPosterior(Posterior):
+class ForgettingPosterior(WrappingPosterior):
     """A posterior that forgets, by a window or by discounting.
 
     No bound on its distance from an exact posterior is known, as the world it is exact for is gone.
@@ -63,6 +67,15 @@ class ForgettingPosterior(Posterior):
         self._inner = posterior
         self._kept = self.window or 0
 
+    #: The posterior that is to take over, and how many outcomes it has learned or left out.
+    _next: Posterior | None = None
+    _passed = 0
+
+    @property
+    def in_use(self) -> Posterior:
+        """The posterior inside."""
+        return self._inner
+
     @property
     def kernel(self) -> Kernel:
         """The kernel of the posterior inside."""
@@ -88,16 +101,6 @@ class ForgettingPosterior(Posterior):
         """D, or None as long as nothing tells."""
         return self._inner.dimension
 
-    @property
-    def information_gain(self) -> float:
-        """I(r; f) of the outcomes remembered, in nats."""
-        return self._inner.information_gain
-
-    @property
-    def inducing(self) -> FloatArray:
-        """Contexts of the basis functions, shape (rank, D)."""
-        return self._inner.inducing
-
     def empty(
         self, kernel: Kernel | None = None, noise_std: float | None = None
     ) -> ForgettingPosterior:
@@ -115,39 +118,31 @@ class ForgettingPosterior(Posterior):
     def offer(self, contexts: Asked) -> None:
         """Tell which contexts (M, D) were available, chosen or not; changes no answer."""
         self._inner.offer(contexts)
+        if self._next is not None:
+            self._next.offer(contexts)
 
     def maintain(self) -> None:
         """Do now what is due, so that later calls need not."""
+        self._renew(len(self))
         self._inner.maintain()
 
     def predict(self, contexts: Asked) -> Prediction:
         """Return mean and std of f, as it is now, at `contexts` (M, D)."""
-        return self._inner.predict(contexts).without_bounds()
+        return super().predict(contexts).without_bounds()
 
     def screen(self, contexts: Asked) -> Prediction:
         """Return what is quick to say of many contexts (M, D), of which few will matter."""
-        return self._inner.screen(contexts).without_bounds()
+        return super().screen(contexts).without_bounds()
 
     def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
         """Return a prediction of `screen` with what `predict` says of contexts at `positions`."""
-        sharp = self._inner.sharpen(prediction, positions)
+        sharp = super().sharpen(prediction, positions)
         return sharp if sharp is prediction else sharp.without_bounds()
-
-    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
-        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
-        return self._inner.sample(contexts, rng)
-
-    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
-        """Return `count` samples of f at `contexts` (M, D), shape (count, M)."""
-        return self._inner.sample_paths(contexts, count, rng)
-
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-        return self._inner.covariance(contexts)
 
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         self._inner.correct(contexts, before, after)
+        self._next = None  # the next update begins anew
 
     def update(
         self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
@@ -155,32 +150,44 @@ class ForgettingPosterior(Posterior):
         """Learn `outcomes` (N,) seen at `contexts` (N, D), and forget; all, or raise and none."""
         X = self.checked(contexts)
         y, w = self.checked_outcomes(outcomes, weights, len(X))
-        if len(self) + len(y) > self._kept * (1 + SURPLUS):
-            self._rebuild(X, y, w)
-        elif self.rate is not None:
+        if self.window is not None and len(y) >= self.window:
+            inner = self._inner.empty()
+            inner.update(X[-self.window :], y[-self.window :], w[-self.window :])
+            self._inner, self._next = inner, None
+            return
+        if self.rate is None:
+            self._inner.update(contexts, y, w)
+        else:
             self._inner.update(contexts, y, w / self.rate)  # which may fail; discounting does not
             self._inner.discount(self.rate)
-        else:
-            self._inner.update(contexts, y, w)
+            if self._next is not None:
+                self._next.discount(self.rate)
+        if self._next is None and len(self) > self._kept * (1 + SURPLUS):
+            self._begin()
+        self._renew(max(PER_CALL, AHEAD * len(y)))
 
     def __repr__(self) -> str:
         how = f"discount={self.rate:g}" if self.window is None else f"window={self.window}"
         return f"ForgettingPosterior({how}) of {self._inner!r}"
 
-    def _rebuild(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn anew what is not forgotten, and y seen at X."""
-        known = self.observations
-        first = 0
-        old = known.weights if self.rate is None else self.rate * known.weights
+    def _begin(self) -> None:
+        """Begin a posterior without the outcomes to be forgotten, if there are any."""
         if self.window is not None:
-            X, y, weights = (rows[-self.window :] for rows in (X, y, weights))
-            first = max(0, len(known) + len(y) - self.window)
+            self._passed = len(self) - self.window
         else:
-            first = int(np.count_nonzero(old < LEAST_WEIGHT))
-        inner = self._inner.empty()
-        if first < len(known):
-            X = np.vstack([known.contexts[first:], X])
-            y = np.concatenate([known.outcomes[first:], y])
-            weights = np.concatenate([old[first:], weights])
-        inner.update(X, y, weights)
-        self._inner, self._kept = inner, self.window or len(inner)
+            self._passed = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
+        if self._passed:
+            self._next = self._inner.empty()
+        else:
+            self._kept = len(self)
+
+    def _renew(self, most: int) -> None:
+        """Let the next posterior learn at `most` so many outcomes, and take over after the last."""
+        if self._next is None:
+            return
+        known, part = self.observations, slice(self._passed, self._passed + most)
+        self._next.update(known.contexts[part], known.outcomes[part], known.weights[part])
+        self._passed = part.stop
+        if self._passed >= len(known):
+            self._inner, self._next = self._next, None
+            self._kept = self.window or len(self._inner)
