@@ -145,7 +145,7 @@ class Model:
 
     def dumped(self) -> tuple[int, bytes]:
         """Return the agent as bytes, and the number of the event that it has read up to."""
-        with self.lock:
+        with self.lock, self.learner.paused():
             return self.seq, persistence.dumps(self.agent)
 
     def _load_snapshot(self) -> None:
