@@ -94,7 +94,8 @@ def _table(results: Results) -> list[str]:
                 times += [line["ms"] for line in played[1].values() if line["ms"] is not None]
         share = results.normalised(player)
         cells.append("–" if math.isnan(share) else f"{share:.4f}")
-        rows.append(f"| {player} | {' | '.join(cells)} | {np.median(times):.2g} |")
+        cells.append(f"{np.median(times):.2g}" if times else "–")
+        rows.append(f"| {player} | {' | '.join(cells)} |")
     return rows
 
 
