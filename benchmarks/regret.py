@@ -66,14 +66,15 @@ def _row(name: str, few: int, many: int, paired: int, seeds: int) -> Row:
         "case": name,
         "exact's regret": other.mean(),
         "over exact's": first.mean() / other.mean(),
-        "±": _error(first - other) / other.mean(),
+        "±": error(first - other) / other.mean(),
         "per round, by quarters": " ".join(f"{q:.3f}" for q in quarters.mean(axis=0) / BLOCK),
         "late": quarters[:, 3].mean() / quarters[:, 2].mean(),
-        "late ±": _error(drop) / quarters[:, 2].mean(),
+        "late ±": error(drop) / quarters[:, 2].mean(),
     }
 
 
-def _error(values: np.ndarray) -> float:
+def error(values: np.ndarray) -> float:
+    """Return the standard error of the mean of `values`."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
