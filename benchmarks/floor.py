@@ -21,7 +21,7 @@ from benchmarks import workload
 from benchmarks.report import Result, Row, Target, say
 from benchmarks.timing import seconds
 from oclok import OClokUCB
-from oclok.posterior.dictionary import FIRST_TRY
+from oclok.posterior.dictionary.posterior import FIRST_TRY
 
 M, K = 100, 5
 

@@ -105,7 +105,7 @@ class Posterior(Persistent, ABC):
             Shape (count, M). Through the features of some hundred of the contexts; what these
             do not represent is drawn independently for each context.
         """
-        from oclok.posterior.paths import model_for  # which needs this module
+        from oclok.posterior.dictionary.paths import model_for  # which needs this module
 
         return model_for(self, self.checked(contexts)).sample_paths(contexts, count, rng)
 

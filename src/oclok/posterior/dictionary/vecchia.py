@@ -29,12 +29,12 @@ from scipy.linalg.blas import dgemm, dsyrk, dtrsm
 from scipy.linalg.lapack import dposv
 from scipy.spatial.distance import cdist
 
-from oclok.posterior.forest import NONE, TREES, Forest, grown_to
+from oclok.posterior.dictionary.forest import NONE, TREES, Forest, grown_to
+from oclok.posterior.dictionary.model import Innovations, Model
+from oclok.posterior.dictionary.nystrom import NystromModel
+from oclok.posterior.dictionary.regression import FEW
 from oclok.posterior.linalg import add_to_diagonal, factor, gram
-from oclok.posterior.model import Innovations, Model
-from oclok.posterior.nystrom import NystromModel
 from oclok.posterior.prediction import Asked, Prediction
-from oclok.posterior.regression import FEW
 from oclok.threads import blas_threads
 from oclok.typing import BoolArray, FloatArray, IntArray
 

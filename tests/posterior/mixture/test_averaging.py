@@ -10,8 +10,8 @@ from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import RBF
 
-from oclok.posterior.averaging import Average, Mixed
-from oclok.posterior.members import Member, ScalePrior
+from oclok.posterior.mixture.averaging import Average, Mixed
+from oclok.posterior.mixture.members import Member, ScalePrior
 from oclok.posterior.prediction import Prediction
 
 PRIOR = ScalePrior(2.0, 0.3)

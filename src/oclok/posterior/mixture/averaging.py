@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri, stdtr
 
 from oclok.posterior.linalg import std_of
-from oclok.posterior.members import Member, ScalePrior
+from oclok.posterior.mixture.members import Member, ScalePrior
 from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray, IntArray
 from oclok.validation import Contexts

@@ -29,12 +29,12 @@ from scipy.linalg.lapack import dtrtri
 from oclok.errors import NumericalError
 from oclok.posterior.base import distinct
 from oclok.posterior.bounds import STATE_ROUNDING, TINY, error_bounds, kernel_rounding
+from oclok.posterior.dictionary.model import Innovations, Model
+from oclok.posterior.dictionary.regression import Regression
 from oclok.posterior.kernels import Covariance, largest_of
 from oclok.posterior.linalg import add_to_diagonal, gram
-from oclok.posterior.model import Innovations, Model
 from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import Asked, Prediction
-from oclok.posterior.regression import Regression
 from oclok.threads import blas_threads
 from oclok.typing import ArrayLike, FloatArray, IntArray
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from oclok.errors import NumericalError
 from oclok.persistence import Persistent
-from oclok.posterior.averaging import Mixed
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.members import (
+from oclok.posterior.mixture.averaging import Mixed
+from oclok.posterior.mixture.members import (
     AT_ONCE,
     CONSTANT,
     Candidate,
@@ -29,9 +29,9 @@ from oclok.posterior.members import (
     members_of,
     stationary_candidates,
 )
+from oclok.posterior.mixture.relevance import RelevanceFit
+from oclok.posterior.mixture.scaling import SAMPLED, Known
 from oclok.posterior.prediction import Prediction
-from oclok.posterior.relevance import RelevanceFit
-from oclok.posterior.scaling import SAMPLED, Known
 from oclok.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """Posteriors of a given dictionary, which share the observations of the one they work for."""
-# Tested in tests/posterior/test_nystrom.py: with the models, there and in test_vecchia.py.
+# Tested in tests/posterior/dictionary/test_nystrom.py: there and in test_vecchia.py.
 
 from __future__ import annotations
 

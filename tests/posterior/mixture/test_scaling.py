@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oclok.posterior.scaling import ContextScale
+from oclok.posterior.mixture.scaling import ContextScale
 
 
 def test_contexts_offered_are_scaled_to_the_unit_cube_and_back():

@@ -3,15 +3,15 @@ from __future__ import annotations
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
-from oclok.posterior.kernels import Covariance
-from oclok.posterior.nystrom import NystromModel
-from oclok.posterior.selection import (
+from oclok.posterior.dictionary.nystrom import NystromModel
+from oclok.posterior.dictionary.selection import (
     REMEMBERED,
     covering_model,
     finer_model,
     first_model,
     sample,
 )
+from oclok.posterior.kernels import Covariance
 
 PRIOR = Covariance(RBF(1.0))
 X = np.random.default_rng(0).random((300, 2))

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import RBF
 
-from oclok.posterior.relevance import MOST, STEPS, RelevanceFit
+from oclok.posterior.mixture.relevance import MOST, STEPS, RelevanceFit
 
 
 def fit(n=60, dimension=4, seed=0):

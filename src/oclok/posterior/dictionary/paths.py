@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oclok.posterior.nystrom import NystromModel
+from oclok.posterior.dictionary.nystrom import NystromModel
+from oclok.posterior.dictionary.selection import sample as some_of
 from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky
-from oclok.posterior.selection import sample as some_of
 from oclok.typing import FloatArray
 
 if TYPE_CHECKING:

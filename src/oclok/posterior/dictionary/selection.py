@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.nystrom import NystromModel
 from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky, pivots_among
 from oclok.typing import FloatArray
 from oclok.validation import Contexts

@@ -12,10 +12,10 @@ from oclok.errors import OclokError
 from oclok.oracles import TopK
 from oclok.policies.calibration import calibrate
 from oclok.posterior import DictionaryPosterior, ExactPosterior, dictionary, vecchia
+from oclok.posterior.dictionary.nystrom import NystromModel
+from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.nystrom import NystromModel
 from oclok.posterior.prediction import Prediction
-from oclok.posterior.vecchia import VecchiaModel
 
 NOISE_STD = 0.1
 KERNELS = [Matern(0.5, nu=1.5), RBF(0.2), Matern([0.3, 2.0], nu=2.5), RBF(0.3) + DotProduct(1.0)]

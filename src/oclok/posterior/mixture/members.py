@@ -24,8 +24,8 @@ from scipy.linalg.lapack import dpotrf
 from oclok.persistence import Persistent
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.linalg import add_to_diagonal, factor
+from oclok.posterior.mixture.relevance import LENGTHSCALE_PRIOR
 from oclok.posterior.prediction import Prediction
-from oclok.posterior.relevance import LENGTHSCALE_PRIOR
 from oclok.typing import FloatArray
 
 if TYPE_CHECKING:

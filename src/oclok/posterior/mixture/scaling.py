@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oclok.persistence import Persistent
-from oclok.posterior.members import ScalePrior
+from oclok.posterior.mixture.members import ScalePrior
 from oclok.posterior.observations import Observations
 from oclok.typing import FloatArray, IntArray
 

@@ -30,8 +30,8 @@ from scipy.linalg.lapack import dpotrf, dtpqrt
 from oclok.errors import NumericalError
 from oclok.persistence import Persistent
 from oclok.posterior.base import due_to_f
+from oclok.posterior.dictionary.model import Innovations
 from oclok.posterior.linalg import add_to_diagonal, factor, gram
-from oclok.posterior.model import Innovations
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 

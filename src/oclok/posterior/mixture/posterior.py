@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oclok.errors import InputError, NumericalError
-from oclok.posterior.averaging import Average, Mixed
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
-from oclok.posterior.ensemble import Ensemble, prior_members
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.members import NOISE_RATIOS
+from oclok.posterior.mixture.averaging import Average, Mixed
+from oclok.posterior.mixture.ensemble import Ensemble, prior_members
+from oclok.posterior.mixture.members import NOISE_RATIOS
+from oclok.posterior.mixture.scaling import ContextScale, Known
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Asked, Prediction
-from oclok.posterior.scaling import ContextScale, Known
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import Contexts, as_outcomes, as_positive, check_kernel
 

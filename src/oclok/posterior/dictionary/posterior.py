@@ -23,13 +23,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oclok.posterior.catching_up import CatchingUp
-from oclok.posterior.exact import ExactPosterior
-from oclok.posterior.nystrom import LEARNED_AT_ONCE, NystromModel
-from oclok.posterior.observations import Rows
-from oclok.posterior.prediction import Asked, Prediction
-from oclok.posterior.regression import FEW
-from oclok.posterior.selection import (
+from oclok.posterior.dictionary.catching_up import CatchingUp
+from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, NystromModel
+from oclok.posterior.dictionary.regression import FEW
+from oclok.posterior.dictionary.selection import (
     REMEMBERED,
     covering_model,
     covers,
@@ -39,7 +36,10 @@ from oclok.posterior.selection import (
     partial_model,
     sample,
 )
-from oclok.posterior.vecchia import VecchiaModel
+from oclok.posterior.dictionary.vecchia import VecchiaModel
+from oclok.posterior.exact import ExactPosterior
+from oclok.posterior.observations import Rows
+from oclok.posterior.prediction import Asked, Prediction
 from oclok.posterior.wrapping import WrappingPosterior
 from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import Contexts, as_count, as_positive

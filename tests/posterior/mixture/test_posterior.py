@@ -14,7 +14,7 @@ from oclok.errors import InputError
 from oclok.oracles import TopK
 from oclok.policies import UCB
 from oclok.posterior import ForgettingPosterior, MixturePosterior
-from oclok.posterior.scaling import RATE, SHAPE
+from oclok.posterior.mixture.scaling import RATE, SHAPE
 from oclok.testing import check_posterior
 
 KERNELS = [RBF(0.3) + 1.0, RBF(1.0) + 1.0, DotProduct(1.0) ** 2]

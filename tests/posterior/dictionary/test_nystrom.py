@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
 from oclok import persistence
+from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, Features, NystromModel
+from oclok.posterior.dictionary.selection import covering_model
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.nystrom import LEARNED_AT_ONCE, Features, NystromModel
-from oclok.posterior.selection import covering_model
 from oclok.validation import Contexts
 
 KERNELS = [RBF(0.6), Matern(0.8, nu=2.5), DotProduct(0.5) + 0.3 * RBF(0.4)]

@@ -1,10 +1,10 @@
 """A model that learns the past in steps: one that is to take over, or to be asked now and then."""
-# Tested in tests/posterior/test_dictionary.py: growth in steps, and the finer dictionary.
+# Tested in tests/posterior/dictionary/test_posterior.py: growth in steps, and the finer dictionary.
 
 from __future__ import annotations
 
 from oclok.persistence import Persistent
-from oclok.posterior.nystrom import NystromModel
+from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.observations import Observations
 
 

@@ -7,11 +7,11 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok.errors import NumericalError
-from oclok.posterior.averaging import Mixed
-from oclok.posterior.ensemble import Ensemble
+from oclok.posterior.mixture.averaging import Mixed
+from oclok.posterior.mixture.ensemble import Ensemble
+from oclok.posterior.mixture.scaling import ContextScale, Known
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Prediction
-from oclok.posterior.scaling import ContextScale, Known
 
 KERNELS = [RBF(0.05) + 1.0, RBF(0.5) + 1.0]
 RATIOS = [0.01, 0.3]

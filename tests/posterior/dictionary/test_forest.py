@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from oclok.posterior.forest import BUCKET, NONE, TREES, Forest
+from oclok.posterior.dictionary.forest import BUCKET, NONE, TREES, Forest
 
 
 def forest_of(X: np.ndarray, scale: float = 1.0) -> Forest:

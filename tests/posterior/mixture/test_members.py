@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import invgamma, multivariate_normal
 from sklearn.gaussian_process.kernels import RBF
 
-from oclok.posterior.members import Member, ScalePrior, default_candidates, dense_evidence
+from oclok.posterior.mixture.members import Member, ScalePrior, default_candidates, dense_evidence
 from oclok.posterior.prediction import Prediction
 
 PRIOR = ScalePrior(2.0, 0.3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oclok.posterior import regression
-from oclok.posterior.regression import FEW, Regression
+from oclok.posterior.dictionary.regression import FEW, Regression
 
 RANK = 12
 

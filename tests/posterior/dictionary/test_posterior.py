@@ -23,7 +23,7 @@ from oclok.oracles import Knapsack, Matching, Partition, TopK
 from oclok.oracles.base import Oracle
 from oclok.policies import OClokUCB
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, Prediction
-from oclok.posterior.dictionary import AT_ONCE, FIRST_TRY
+from oclok.posterior.dictionary.posterior import AT_ONCE, FIRST_TRY
 from oclok.problems import Crowdsourcing
 
 Pair = tuple[DictionaryPosterior, ExactPosterior]
