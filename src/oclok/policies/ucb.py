@@ -179,6 +179,8 @@ class UCBPolicy(GPPolicy):
             super_arm = self._solve(oracle, belief.index)
             if oracle.is_stable(belief.index, super_arm, belief.error):
                 return super_arm, belief, True
+            if asked.work is None:
+                break  # nobody knows more
         return super_arm, belief, False
 
     def _choose_stepwise(

@@ -95,6 +95,10 @@ class Prediction:
         mean, std, *errors = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
         return cls(contexts, mean, std, errors[0], errors[1])
 
+    def without_work(self) -> Self:
+        """Return the same prediction, of which no posterior knows more."""
+        return replace(self, state=None, work=None)
+
     def without_bounds(self) -> Self:
         """Return the same prediction with no bound on its distance from exact."""
         unknown = np.full(len(self.mean), np.inf)

@@ -145,8 +145,10 @@ class DictionaryPosterior(WrappingPosterior):
         it is still learning the past.
         """
         refined = self._model.refine(prediction)
-        if refined is not prediction or prediction.work is None or len(self) > MOST_TO_REFINE:
-            return refined
+        if refined is not prediction:
+            return refined.without_work() if len(self) > MOST_TO_REFINE else refined
+        if prediction.work is None or len(self) > MOST_TO_REFINE:
+            return prediction
         finer = self._finer_model()
         if finer is None:
             return prediction
