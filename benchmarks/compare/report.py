@@ -101,7 +101,7 @@ def _table(results: Results) -> list[str]:
 
 def _cell(runs: dict[int, Line], seeds: int) -> str:
     """Return the mean regret, with the number of seeds where these are fewer than others have."""
-    return f"{_mean(runs):.3g}" + (f" ({len(runs)})" if len(runs) < seeds else "")
+    return _shown(_mean(runs)) + (f" ({len(runs)})" if len(runs) < seeds else "")
 
 
 def _paired(results: Results) -> list[str]:
@@ -120,8 +120,8 @@ def _paired(results: Results) -> list[str]:
         half = _half_interval(difference)
         mine, its = (_mean({seed: r[seed] for seed in seeds}) for r in (ours[1], runs))
         rows.append(
-            f"| {problem} | {len(seeds)} | {mine:.3g} | {peer}, {setting} "
-            f"| {its:.3g} | {difference.mean():+.3g} ± {half:.2g} | {mine / its:.2f} |"
+            f"| {problem} | {len(seeds)} | {_shown(mine)} | {peer}, {setting} "
+            f"| {_shown(its)} | {difference.mean():+.3g} ± {_shown(half, 2)} | {mine / its:.2f} |"
         )
     return rows
 
@@ -155,6 +155,11 @@ def _draw(results: Results, path: Path) -> None:
     figure.legend(loc="outside right center", frameon=False)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+def _shown(value: float, digits: int = 3) -> str:
+    """Return a number with so many digits, and no exponent."""
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
 def _mean(runs: dict[int, Line]) -> float:
