@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oclok.posterior import regression
+from oclok.posterior.dictionary import regression
 from oclok.posterior.dictionary.regression import FEW, Regression
 
 RANK = 12

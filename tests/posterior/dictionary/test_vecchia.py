@@ -11,7 +11,9 @@ from oclok import BayesUCB, persistence
 from oclok.errors import OclokError
 from oclok.oracles import TopK
 from oclok.policies.calibration import calibrate
-from oclok.posterior import DictionaryPosterior, ExactPosterior, dictionary, vecchia
+from oclok.posterior import DictionaryPosterior, ExactPosterior
+from oclok.posterior.dictionary import posterior as dictionary
+from oclok.posterior.dictionary import vecchia
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.kernels import Covariance
@@ -270,3 +272,24 @@ def test_repeated_contexts_are_as_good_as_exact_if_all_are_neighbours():
     a, b = ours.predict(arms), exact.predict(arms)
     np.testing.assert_allclose(a.mean, b.mean, atol=0.01)
     np.testing.assert_allclose(a.std, b.std, rtol=0.1)
+
+
+def test_a_correction_moves_means_as_learning_the_right_outcomes_would() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((700, 3))
+    X[600:] = X[:100]  # outcomes at one context share a slot
+    y = np.sin(5 * X).sum(axis=1) + 0.1 * rng.standard_normal(700)
+    right = y.copy()
+    right[::30] += rng.standard_normal(len(y[::30]))
+    corrected, taught = (
+        DictionaryPosterior(Matern(0.3, nu=1.5), 0.1, max_rank=64) for _ in range(2)
+    )
+    for start in range(0, 700, 10):
+        part = slice(start, start + 10)
+        corrected.update(X[part], y[part])
+        taught.update(X[part], right[part])
+    before = corrected.predict(X).mean
+    corrected.correct(X[::30], y[::30], right[::30])
+    after, wanted = corrected.predict(X).mean, taught.predict(X).mean
+    assert np.linalg.norm(after - wanted) < 0.05 * np.linalg.norm(before - wanted)
+    np.testing.assert_array_equal(corrected.outcomes, right)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from oclok.posterior.base import Posterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
@@ -26,6 +28,8 @@ class Model(Posterior):
         observations: what it has learned, or will have when it has caught up. `append` adds to
             them, `learn_all` does not.
     """
+
+    _version: object
 
     def __init__(self, prior: Covariance, noise_std: float) -> None:
         self.prior = prior
@@ -64,6 +68,23 @@ class Model(Posterior):
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
         X = self.checked(contexts)
         self.append(contexts, *self.checked_outcomes(outcomes, weights, len(X)))
+
+    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
+        X, known = self.checked(contexts), self.observations
+        old, _ = self.checked_outcomes(before, None, len(X))
+        new, _ = self.checked_outcomes(after, None, len(X))
+        positions = known.find(X, old)
+        self._shift(X, new - old, self.noise_std / np.sqrt(known.weights[positions]))
+        known.outcomes[positions] = new
+        self._version = object()
+
+    @abstractmethod
+    def _shift(self, X: FloatArray, change: FloatArray, noise: FloatArray) -> None:
+        """Change outcomes, learned at X (N, D) with standard deviations `noise`, by `change`.
+
+        The posterior mean is linear in them: it moves by C(·, x)Δ/V², C the posterior covariance.
+        """
 
     def _relearn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         other = self.blank()

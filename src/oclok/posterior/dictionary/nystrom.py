@@ -36,7 +36,7 @@ from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import Asked, Prediction
 from oclok.threads import blas_threads
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import FloatArray, IntArray
 
 #: Entries of φ that `predict` works on at once: 32 MB.
 PREDICTED_AT_ONCE = 4_000_000
@@ -273,17 +273,6 @@ class NystromModel(Model):
             self.__dict__.update(before, regression=regression)
             raise
 
-    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
-        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
-        X, known = self.checked(contexts), self.observations
-        old, _ = self.checked_outcomes(before, None, len(X))
-        new, _ = self.checked_outcomes(after, None, len(X))
-        positions = known.find(X, old)
-        noise = self.noise_std / np.sqrt(known.weights[positions])
-        self.regression.correct(self.worked(contexts).whitened, new - old, noise)
-        known.outcomes[positions] = new
-        self._version = object()
-
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
         self.regression.discount(rate)
@@ -291,6 +280,9 @@ class NystromModel(Model):
         self._trace *= rate
         self.observations.weights[:] *= rate
         self._version = object()
+
+    def _shift(self, X: FloatArray, change: FloatArray, noise: FloatArray) -> None:
+        self.regression.correct(self._worked(X).whitened, change, noise)
 
     def _learn(self, f: Features, y: FloatArray, weights: FloatArray) -> Innovations | None:
         trace = float(weights @ (f.residual + f.root * f.root))

@@ -16,8 +16,9 @@ from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky, pivots_among
 from oclok.typing import FloatArray
 from oclok.validation import Contexts
 
-#: Pivots are taken until this fraction of the tolerance, so that few contexts exceed it later.
-MARGIN = 0.1
+#: Pivots are taken until this fraction of the tolerance, so that few contexts exceed it later,
+#: and until that fraction when a dictionary grows, so that it loses little of what it has.
+MARGIN, MARGIN_OF_GROWTH = 0.1, 0.01
 #: Above this fraction of N, exact is cheaper: a round costs 2r²M against N²M.
 LARGEST_FRACTION = 0.8
 #: Contexts that are remembered as candidates for a dictionary.
@@ -69,7 +70,7 @@ def covering_model(
             part = rows[start : start + REMEMBERED]
             uncovered = model.uncovered(Contexts(part))
             if len(uncovered):
-                model = _grown(model, uncovered, MARGIN * model.tolerance)
+                model = _grown(model, uncovered, MARGIN_OF_GROWTH * model.tolerance)
                 if model.rank > largest:
                     return None
     return model
