@@ -85,9 +85,3 @@ class Model(Posterior):
 
         The posterior mean is linear in them: it moves by C(·, x)Δ/V², C the posterior covariance.
         """
-
-    def _relearn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        other = self.blank()
-        other.learn_all(X, y, weights)
-        self.observations.replace(y, weights)
-        self.__dict__.update(other.__dict__, observations=self.observations)
