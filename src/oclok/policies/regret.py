@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 #: Rounds that are kept at most, and entries of their contexts in all: 2 MB. A base arm counts as
 #: 8 entries at least: oracles and samples take their time whatever the dimension is, 6 s for 128
 #: rounds of 1,500 arms.
-MOST_ROUNDS, MOST_ENTRIES, LEAST_DIMENSION = 128, 262_144, 8
+MOST_ROUNDS, MOST_ENTRIES, LEAST_DIMENSION = 256, 262_144, 8
 #: Samples of f.
 SAMPLES = 96
 
@@ -70,47 +69,55 @@ class Regret:
 class KeptRounds(Persistent):
     """A uniform sample of all rounds so far, of bounded size.
 
-    Every round has a random key in [0, 1); those with the smallest keys are kept. The next round
-    whose key is small enough is drawn in advance, so most rounds cost nothing.
+    All rounds are kept until they are too many. Half of them, drawn at random, stay then, and of
+    later rounds the same fraction is kept as of those before. The next of these is drawn in
+    advance, so most rounds cost nothing.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.rounds = 0
-        self._next, self._limit, self._entries = 1, 1.0, 0
+        self._next, self._rate, self._entries = 1, 1.0, 0
         self._rng = np.random.default_rng(seed)
-        self._kept: list[tuple[float, int, FloatArray, IntArray, Oracle]] = []  # heap, by -key
+        self._kept: list[tuple[int, FloatArray, IntArray, Oracle]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
 
     @property
     def numbers(self) -> list[int]:
-        """Numbers of the rounds that are kept, from 1, in no order."""
-        return [entry[1] for entry in self._kept]
+        """Numbers of the rounds that are kept, from 1, ascending."""
+        return [entry[0] for entry in self._kept]
 
     def add(self, contexts: FloatArray, super_arm: IntArray, oracle: Oracle) -> None:
         """Take note of a round: contexts (M, D) on offer, what was played, and the oracle."""
         self.rounds += 1
         if self.rounds < self._next:
             return
-        key = self._limit * self._rng.random()
-        heappush(self._kept, (-key, self.rounds, contexts, super_arm, oracle))
+        self._kept.append((self.rounds, contexts, super_arm, oracle))
         self._entries += _entries(contexts)
-        while len(self._kept) > MOST_ROUNDS or (self._entries > MOST_ENTRIES and len(self) > 1):
-            key, _, dropped, _, _ = heappop(self._kept)
-            self._limit = -key
-            self._entries -= _entries(dropped)
-        self._next += 1
-        if self._limit < 1.0:  # a geometric number of rounds have larger keys
-            self._next += int(math.log1p(-self._rng.random()) / math.log1p(-self._limit))
+        if len(self._kept) > MOST_ROUNDS or self._entries > MOST_ENTRIES:
+            self._thin_out()
+        self._next = self.rounds + 1
+        if self._rate < 1.0:  # a geometric number of rounds is passed over
+            self._next += int(math.log1p(-self._rng.random()) / math.log1p(-self._rate))
+
+    def _thin_out(self) -> None:
+        """Drop rounds at random until half of what may be kept is left, and one at least."""
+        drawn = self._rng.permutation(len(self._kept))
+        entries = np.cumsum([_entries(self._kept[n][1]) for n in drawn])
+        count = min(MOST_ROUNDS // 2, int(np.count_nonzero(entries <= MOST_ENTRIES // 2)))
+        count = max(count, 1)
+        self._kept = [self._kept[n] for n in np.sort(drawn[:count])]
+        self._entries = int(entries[count - 1])
+        self._rate = count / self.rounds
 
     def regrets(self, posterior: Posterior, rng: np.random.Generator) -> FloatArray:
         """Return r_t(f_s), shape (S, n), rounds in the order in which they were played."""
-        kept = sorted(self._kept, key=lambda entry: entry[1])
-        samples = posterior.sample_paths(np.vstack([entry[2] for entry in kept]), SAMPLES, rng)
-        result = np.empty((SAMPLES, len(kept)))
+        contexts = np.vstack([entry[1] for entry in self._kept])
+        samples = posterior.sample_paths(contexts, SAMPLES, rng)
+        result = np.empty((SAMPLES, len(self)))
         stop = 0
-        for n, (_, _, contexts, super_arm, oracle) in enumerate(kept):
+        for n, (_, contexts, super_arm, oracle) in enumerate(self._kept):
             start, stop = stop, stop + len(contexts)
             f = samples[:, start:stop]
             result[:, n] = oracle.best_values(f) - oracle.values(f, super_arm)
