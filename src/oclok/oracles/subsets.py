@@ -103,7 +103,9 @@ class TopK(ParametricOracle):
         if super_arm.size != min(self.k, index.size - self._exclude.size):
             return False
         least, most = index[super_arm] - error[super_arm], index + error
-        most[super_arm] = most[self._exclude] = -np.inf
+        most[super_arm] = -np.inf
+        if self._exclude.size:
+            most[self._exclude] = -np.inf
         if self._include.size:
             least = least[~np.isin(super_arm, self._include)]  # the rest are no choice
         worst, rival = min(least.tolist(), default=math.inf), float(most.max(initial=-math.inf))

@@ -104,7 +104,7 @@ class Policy(Persistent, ABC):
         self._record(decision, belief, chosen_by)
         self.round, self._rng = decision.round, rng
         self._dimension = decision.contexts.shape[1]
-        self._pending.set(decision, np.ones(decision.super_arm.size, dtype=bool))
+        self._pending.add(decision)
         return decision, belief
 
     def propose(self, contexts: ArrayLike, oracle: Oracle | None = None) -> tuple[Decision, Belief]:

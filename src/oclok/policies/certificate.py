@@ -127,9 +127,9 @@ class Ledger(Persistent):
         self, widths: FloatArray, covariance: FloatArray, lipschitz: float | None
     ) -> None:
         """Take note of what a round chose: √β_t σ_t,k, shape (K,), Σ_t, shape (K, K), and B_t."""
-        self.largest_super_arm = max(self.largest_super_arm, len(widths))
         B = math.inf if lipschitz is None else lipschitz
-        self.sum_widths += B * float(widths.sum())
+        self.largest_super_arm = max(self.largest_super_arm, len(widths))
+        self.sum_widths += B * sum(widths.tolist())
         self._waiting.append((widths, covariance))
         if len(self._waiting) >= SETTLED_AT_ONCE:
             self._settle()

@@ -145,5 +145,5 @@ class OClokUCB(UCBPolicy):
         """
         if self.condition_on_chosen is True or any(fit.improved for fit in self.refits):
             return math.inf
-        chosen = float(error[decision.super_arm].sum())
+        chosen: float = sum(error[decision.super_arm].tolist())
         return chosen if decision.is_exact else chosen + float(error.sum())

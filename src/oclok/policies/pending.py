@@ -29,6 +29,11 @@ class Pending(Persistent):
         """Return decision and mask of `round`; None if none of its outcomes is missing."""
         return self._entries.get(round)
 
+    def add(self, decision: Decision) -> None:
+        """Keep a decision of which no outcome is known, unless it chose no arm."""
+        if len(decision):
+            self._entries[decision.round] = (decision, np.ones(len(decision), dtype=bool))
+
     def set(self, decision: Decision, missing: BoolArray) -> None:
         """Keep `decision` as long as outcomes are `missing`."""
         if np.count_nonzero(missing):

@@ -204,7 +204,7 @@ class Posterior(Persistent, ABC):
     @property
     def dimension(self) -> int | None:
         """D, or None as long as neither the kernel nor an outcome tells."""
-        return int(self.observations.contexts.shape[1]) if len(self) else self.prior.dimension
+        return self.observations.dimension or self.prior.dimension
 
     def checked(self, contexts: Asked) -> FloatArray:
         """Return `contexts`, or those of a prediction, as a read-only array (M, D) of floats."""

@@ -52,8 +52,8 @@ def error_bounds(
     rounding = root * root
     delta = rounding / np.maximum(std, root)
     of_eta = math.sqrt(s) * np.sqrt(rounding + residual)
-    d = g * (std + delta) + (delta + of_eta)
-    return scale * (of_eta + s * (std + d)) + mean_slack, d + std_slack
+    d = g * std + ((1.0 + g) * delta + (of_eta + std_slack))
+    return (scale * s) * (std + d) + (scale * of_eta + mean_slack), d
 
 
 def kernel_rounding(size: int, reach: float) -> float:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg.blas import dgemv, dtrsm
+from scipy.linalg.blas import ddot, dgemv, dtrsm
 
 from oclok.errors import NumericalError
 from oclok.posterior.base import Posterior, due_to_f
@@ -175,20 +175,21 @@ class ExactPosterior(Posterior):
             add_to_diagonal(S, noise)
         C = factor(S, self.noise_std**2)
         whitened = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
-        if np.count_nonzero(np.isfinite(whitened)) < len(whitened):
+        surprise = float(ddot(whitened, whitened))
+        if not math.isfinite(surprise):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
-        diagonal: FloatArray = C.diagonal().copy()
+        noise_share = noise_std / C.diagonal()
         self._L.append(work.V.T, C)
         self._z.extend(whitened)
         self.observations.extend(X, y, weights)
         self._reach = max(self._reach, self.prior.reach(X))
         off = kernel_rounding(len(self), self._reach) * (prior + self.noise_std**2)
         self._trace += sum(weights.tolist()) * off + excess
-        self._surprise += float(whitened @ whitened)
-        self._gain += float(np.log(diagonal / noise_std).sum())
+        self._surprise += surprise
+        self._gain -= sum(np.log(noise_share).tolist())
         self._largest = largest
         self._version = object()
-        return whitened, due_to_f(noise_std / diagonal)
+        return whitened, due_to_f(noise_share)
 
     def _joint(self, X: FloatArray, work: Whitened) -> FloatArray:
         """Return the joint covariance, computed once for all who are handed this work."""

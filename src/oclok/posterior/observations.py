@@ -26,6 +26,11 @@ class Rows(Persistent):
         """The rows so far: a view, valid until the next call of `extend`."""
         return self._buffer[: self._size]
 
+    @property
+    def width(self) -> int | None:
+        """Entries of a row; None before the first."""
+        return int(self._buffer.shape[1]) if self._size else None
+
     def extend(self, rows: FloatArray) -> None:
         """Add `rows` at the end."""
         if len(rows) == 0:
@@ -71,6 +76,11 @@ class Observations(Persistent):
 
     def __len__(self) -> int:
         return len(self._y)
+
+    @property
+    def dimension(self) -> int | None:
+        """D, or None before the first outcome."""
+        return self._X.width
 
     @property
     def contexts(self) -> FloatArray:

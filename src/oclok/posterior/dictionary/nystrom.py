@@ -19,11 +19,10 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dgemv, dtrsm
+from scipy.linalg.blas import ddot, dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dtrtri
 
 from oclok.errors import NumericalError
@@ -33,6 +32,7 @@ from oclok.posterior.dictionary.model import Innovations, Model
 from oclok.posterior.dictionary.regression import Regression
 from oclok.posterior.kernels import Covariance, largest_of
 from oclok.posterior.linalg import add_to_diagonal, gram
+from oclok.posterior.observations import Observations
 from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import Asked, Prediction
 from oclok.threads import blas_threads
@@ -49,29 +49,27 @@ SETTLED_AT_ONCE = 64
 _NO_CONTEXTS: FloatArray = np.empty((0, 0))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Features:
-    """φ and Sᵀφ, each (r, M); ρ and the root of its rounding, √ω, each (M,); the largest κ."""
+    """φ and Sᵀφ, each (r, M); ρ and √ω, root of its rounding, each (M,); the largest ρ and κ."""
 
     phi: FloatArray
     whitened: FloatArray
     residual: FloatArray
     root: FloatArray
+    largest: float
     kappa: float
     is_tight: bool = False
 
-    @cached_property
-    def largest(self) -> float:
-        """The largest ρ."""
-        return float(self.residual.max(initial=0.0))
-
     def at(self, positions: IntArray) -> Features:
         """Return the features of the contexts at `positions`."""
+        residual = self.residual[positions]
         return Features(
             self.phi.T.take(positions, axis=0).T,  # contiguous columns
             self.whitened.T.take(positions, axis=0).T,
-            self.residual[positions],
+            residual,
             self.root[positions],
+            max(residual.tolist(), default=0.0),
             self.kappa,
             self.is_tight,
         )
@@ -103,20 +101,27 @@ class NystromModel(Model):
         self.tolerance = tolerance
         self.U = U
         self.R = np.asfortranarray(R)
-        self.regression = Regression(len(U))
+        self._prepare()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know no outcome."""
+        self.observations = Observations()
+        self.regression = Regression(self.rank)
         self._trace = self._rough_trace = 0.0
         self._unsettled: tuple[tuple[FloatArray, FloatArray, FloatArray, float], ...] = ()
-        self._prepare()
+        self._version = object()
 
     def _prepare(self) -> None:
         """Compute what follows from the dictionary alone."""
         self.U.flags.writeable = False
         self.largest_prior = self.prior.largest(self.U)
         self._k_U = self.prior.to(self.U)
-        row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
-        self._ones, self._squares = np.ones(self.rank), self.rank * row_sums**2
         self._rounding = math.sqrt(kernel_rounding(self.rank, self.prior.reach(self.U)))
         self._kappa_U = math.sqrt(self.largest_prior)
+        row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
+        self._ones = np.ones(self.rank)
+        self._squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
         self._version = object()
 
     def _state(self) -> dict[str, Any]:
@@ -128,7 +133,9 @@ class NystromModel(Model):
 
     def blank(self) -> NystromModel:
         """Return a model of the same dictionary that has learned nothing."""
-        return NystromModel(self.prior, self.noise_std, self.U, self.R, self.tolerance)
+        model = copy.copy(self)
+        model._begin()
+        return model
 
     @property
     def trace(self) -> float:
@@ -160,8 +167,8 @@ class NystromModel(Model):
         with blas_threads(2.0 * self.rank**2 * len(X)):
             work = self._worked(X)
             mean = self.regression.mean(work.phi)
-        std = np.einsum("rm,rm->m", work.whitened, work.whitened)
-        std += work.residual
+            squares = work.whitened * work.whitened
+            std = dgemv(1.0, squares, self._ones, beta=1.0, y=work.residual, trans=1)
         np.sqrt(std, out=std)
         return Prediction(X, mean, std, *self._bounds(std, work, self.trace), self._version, work)
 
@@ -183,17 +190,16 @@ class NystromModel(Model):
     def worked(self, contexts: Asked) -> Features:
         """Return the features behind a prediction, computed again if it is stale."""
         if isinstance(contexts, Prediction) and contexts.state is self._version:
-            return cast(Features, contexts.work)
+            assert isinstance(contexts.work, Features)
+            return contexts.work
         return self._worked(self.checked(contexts))
 
-    def asked(self, contexts: Asked) -> Prediction:
-        """Return a prediction that has the features of `contexts`, if nothing else."""
-        work = self.worked(contexts)
-        if isinstance(contexts, Prediction) and work is contexts.work:
-            return contexts
-        unknown = np.full(len(work.residual), np.nan)
-        X = self.checked(contexts)
-        return Prediction(X, unknown, unknown, unknown, unknown, self._version, work)
+    def asked(self, prediction: Prediction) -> Prediction:
+        """Return a prediction that has the features of its contexts, if nothing else."""
+        if prediction.state is self._version:
+            return prediction
+        X = prediction.contexts
+        return replace(Prediction.of(X), state=self._version, work=self._worked(X))
 
     def uncovered(self, contexts: Asked) -> FloatArray:
         """Return the contexts whose ρ is above the tolerance, shape (n, D)."""
@@ -248,7 +254,7 @@ class NystromModel(Model):
     def _known_features(self, contexts: Asked, part: slice) -> tuple[FloatArray, FloatArray]:
         """Return φ (r, m) and ρ (m,) of a part of `contexts`, of a fresh prediction its own."""
         if isinstance(contexts, Prediction) and contexts.state is self._version:
-            work = cast(Features, contexts.work)
+            work = self.worked(contexts)
             return work.phi[:, part], work.residual[part]
         return self.features(self.checked(contexts)[part])
 
@@ -285,7 +291,7 @@ class NystromModel(Model):
         self.regression.correct(self._worked(X).whitened, change, noise)
 
     def _learn(self, f: Features, y: FloatArray, weights: FloatArray) -> Innovations | None:
-        trace = float(weights @ (f.residual + f.root * f.root))
+        trace = float(ddot(weights, f.residual + f.root * f.root))
         if not math.isfinite(trace):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
         noise = self.noise_std / np.sqrt(weights)
@@ -307,14 +313,18 @@ class NystromModel(Model):
         if not self._unsettled:
             return self._trace
         parts = list(zip(*self._unsettled, strict=True))
-        phi = np.concatenate([part.T for part in parts[0]]).T  # contiguous columns
-        residual, weights = np.concatenate(parts[1]), np.concatenate(parts[2])
+        if len(parts[0]) == 1:
+            phi, residual, weights = parts[0][0], parts[1][0], parts[2][0]
+        else:
+            phi = np.concatenate([part.T for part in parts[0]]).T  # contiguous columns
+            residual, weights = np.concatenate(parts[1]), np.concatenate(parts[2])
         root = self._tight(phi, max(parts[3]))
         return self._trace + float(weights @ (residual + root * root))
 
     def _worked(self, X: FloatArray) -> Features:
         phi, residual, root, kappa = self._features(X)
-        return Features(phi, self.regression.whiten(phi), residual, root, kappa)
+        largest = float(residual.max(initial=0.0))
+        return Features(phi, self.regression.whiten(phi), residual, root, largest, kappa)
 
     def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Return φ (r, M); ρ and √ω by the cheap bound of |w|₁, each (M,); the largest κ."""
@@ -323,20 +333,18 @@ class NystromModel(Model):
         squares = phi * phi
         residual = prior - dgemv(1.0, squares, self._ones, trans=1)
         np.maximum(residual, 0.0, out=residual)
-        weight = np.sqrt(dgemv(1.0, squares, self._squares, trans=1))
         kappa = math.sqrt(largest_of(prior))
-        return phi, residual, self._root(weight, kappa), kappa
-
-    def _root(self, weight: FloatArray, kappa: float) -> FloatArray:
-        """Return √ω for contexts with a bound of |w|₁, (M,), and with κ up to `kappa`."""
-        weight *= self._rounding * self._kappa_U
-        weight += self._rounding * kappa + TINY
-        return weight
+        root = np.sqrt(dgemv(1.0, squares, self._squares, trans=1))
+        root += self._rounding * kappa + TINY
+        return phi, residual, root, kappa
 
     def _tight(self, phi: FloatArray, kappa: float) -> FloatArray:
-        """Return √ω by |w|₁ itself."""
+        """Return √ω by |w|₁ itself for contexts with features φ (r, M), and κ up to `kappa`."""
         w = dtrsm(1.0, self.R, phi, lower=1, trans_a=1)
-        return self._root(np.add.reduce(np.abs(w, out=w), axis=0), kappa)
+        scale = self._rounding * self._kappa_U
+        root: FloatArray = dgemv(scale, np.abs(w, out=w), self._ones, trans=1)
+        root += self._rounding * kappa + TINY
+        return root
 
     def _bounds(
         self, std: FloatArray, work: Features, trace: float

@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oclok.posterior.dictionary.catching_up import CatchingUp
+from oclok.posterior.dictionary.model import Innovations
 from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, NystromModel
 from oclok.posterior.dictionary.regression import FEW
 from oclok.posterior.dictionary.selection import (
@@ -58,8 +59,8 @@ FINER = 10.0
 #: that does costs 1.6 times one that does not, and from here on nearly every one would.
 MOST_TO_REFINE = 50_000
 #: Outcomes that a dictionary learns anew within one call, and a part of them where there are more.
-#: At rank 130 that takes 4 and 1 ms, at rank 180 7 and 3 ms, where a round of 100 arms takes 0.7.
-AT_ONCE, PER_CALL = 1_024, 256
+#: At rank 130 that takes 5 and 2 ms, at rank 180 9 and 3 ms, where a round of 100 arms takes 0.6.
+AT_ONCE, PER_CALL = 1_280, 256
 #: The same for calls with many outcomes, as a multiple of them: a model has to gain on them. So
 #: many outcomes have to come before a larger dictionary learns its next part, if there is time.
 AHEAD, PACE = 4, 16
@@ -129,9 +130,7 @@ class DictionaryPosterior(WrappingPosterior):
     @property
     def dimension(self) -> int | None:
         """D, or None as long as nothing tells."""
-        if len(self) == 0 and len(self._remembered):
-            return int(self._remembered.array.shape[1])
-        return super().dimension
+        return super().dimension or self._remembered.width
 
     @property
     def in_use(self) -> ExactPosterior | NystromModel | VecchiaModel:
@@ -161,25 +160,22 @@ class DictionaryPosterior(WrappingPosterior):
         self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
-        X, asked = self.checked(contexts), self._with_features(contexts)
-        y, w = self.checked_outcomes(outcomes, weights, len(X))
+        asked = self._with_features(contexts)
+        y, w = self.checked_outcomes(outcomes, weights, len(asked.contexts))
         if self._must_change(asked, len(y)):
-            self._change(X, y, w)
+            self._change(asked.contexts, y, w)
+            self._advance(asked.contexts)
         else:
-            self._note(asked)
-            self._model.append(asked, y, w)
-        self._advance(X)
+            self._append(asked, y, w)
 
     def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Update, and return the `innovations` of the outcomes."""
-        X, asked = self.checked(contexts), self._with_features(contexts)
-        y, w = self.checked_outcomes(outcomes, None, len(X))
+        asked = self._with_features(contexts)
+        y, w = self.checked_outcomes(outcomes, None, len(asked.contexts))
         if len(y) > FEW or self._must_change(asked, len(y)):
             return super().learn(asked, y)
-        self._note(asked)
-        innovations = self._model.append(asked, y, w)
+        innovations = self._append(asked, y, w)
         assert innovations is not None  # as there are few
-        self._advance(X)
         return innovations
 
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
@@ -199,10 +195,12 @@ class DictionaryPosterior(WrappingPosterior):
     def offer(self, contexts: Asked) -> None:
         """Take contexts (M, D) as candidates for the dictionary."""
         X = self.checked(contexts)
+        if len(X) > REMEMBERED:
+            contexts = Contexts(sample([X]))
         if isinstance(self._model, ExactPosterior):
-            _remember(self._remembered, X if len(X) <= REMEMBERED else sample([X]))
+            _remember(self._remembered, self.checked(contexts))
         else:
-            self._note(contexts if len(X) <= REMEMBERED else Contexts(sample([X])))
+            self._note(contexts)
 
     def maintain(self) -> None:
         """Finish what is learned in steps: by a larger dictionary, and by the finer one."""
@@ -212,12 +210,13 @@ class DictionaryPosterior(WrappingPosterior):
         if self._finer:
             self._finer.learn(self.observations, len(self))
 
-    def _with_features(self, contexts: Asked) -> Contexts | Prediction:
+    def _with_features(self, contexts: Asked) -> Prediction:
         """Return `contexts` checked, and with their features if the dictionary needs them."""
-        asked = self._asked(contexts)
-        if isinstance(self._model, NystromModel) and len(self.checked(asked)) <= LEARNED_AT_ONCE:
-            return self._model.asked(asked)
-        return asked
+        if not isinstance(contexts, Prediction):
+            contexts = Prediction.of(self.checked(contexts))
+        if isinstance(self._model, NystromModel) and len(contexts.contexts) <= LEARNED_AT_ONCE:
+            return self._model.asked(contexts)
+        return contexts
 
     def _exact(self) -> ExactPosterior:
         """Return the exact posterior of all outcomes so far, which shares the observations."""
@@ -226,7 +225,7 @@ class DictionaryPosterior(WrappingPosterior):
     def _note(self, contexts: Asked) -> None:
         """Remember which contexts the dictionary, in use or to come, does not cover."""
         model = self._model
-        if isinstance(model, VecchiaModel) and self._successor:
+        if self._successor and isinstance(model, VecchiaModel):
             model = self._successor.model
         if isinstance(model, NystromModel):
             uncovered = model.uncovered(contexts)
@@ -234,11 +233,9 @@ class DictionaryPosterior(WrappingPosterior):
                 _remember(self._novel, uncovered)
                 _remember(self._remembered, uncovered)
 
-    def _must_change(self, asked: Asked, count: int) -> bool:
+    def _must_change(self, asked: Prediction, count: int) -> bool:
         """Return whether `count` contexts to be learned call for another model."""
         match self._model:
-            case ExactPosterior():
-                return len(self) + count >= min(self._next_try, self.max_rank + 1)
             case NystromModel() as model:
                 if count > LEARNED_AT_ONCE:
                     return True
@@ -248,8 +245,17 @@ class DictionaryPosterior(WrappingPosterior):
                 waiting = len(model.uncovered(asked)) + len(self._novel)
                 too_many = waiting > max(8, NOVEL_FRACTION * model.rank)
                 return too_many or largest > URGENT * self.tolerance
+            case ExactPosterior():
+                return len(self) + count >= min(self._next_try, self.max_rank + 1)
             case VecchiaModel():
                 return False
+
+    def _append(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> Innovations | None:
+        """Learn with the model in use."""
+        self._note(asked)
+        innovations = self._model.append(asked, y, weights)
+        self._advance(asked.contexts)
+        return innovations
 
     def _change(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn with another model, if there is need for one."""
@@ -314,30 +320,34 @@ class DictionaryPosterior(WrappingPosterior):
         self, model: NystromModel | VecchiaModel, X: FloatArray, y: FloatArray, weights: FloatArray
     ) -> None:
         """Make `model` the one in use, after all outcomes so far and y seen at X."""
-        known = self.observations
-        model.learn_all(known.contexts, known.outcomes, known.weights)
+        known, before = self.observations, len(self)
+        known.extend(X, y, weights)
+        try:
+            model.learn_all(known.contexts, known.outcomes, known.weights)
+        except BaseException:
+            known.truncate(before)
+            raise
         model.observations = known
-        model.append(X, y, weights)
         self._model, self._successor, self._finer = model, None, None
 
     def _advance(self, X: FloatArray) -> None:
         """Let others learn a part of what they missed, after the contexts X (n, D) were learned."""
-        known = self.observations
-        is_due = len(known) // PACE > (len(known) - len(X)) // PACE
+        known, count = self.observations, len(self)
+        is_due = count // PACE > (count - len(X)) // PACE
         if self._successor:
             model = self._successor.model
             if not covers(model, [X], self._negligible):
                 parts = [self._novel.array[-REMEMBERED:], X]
-                larger = covering_model(model, parts, self._most_pivots(len(known)))
+                larger = covering_model(model, parts, self._most_pivots(count))
                 self._successor = None if larger is None else CatchingUp(larger)
                 self._novel = Rows()
             elif not is_due and isinstance(self._model, NystromModel):
                 pass  # which is good enough meanwhile
             elif self._successor.learn(known, max(PER_CALL, AHEAD * len(X))):
                 self._take_over()
-        elif len(known) > MOST_TO_REFINE:
+        elif count > MOST_TO_REFINE:
             self._finer = None
-        elif self._finer and is_due and len(known) - self._finer.size >= PER_CALL:
+        elif is_due and self._finer and count - self._finer.size > AT_ONCE:
             self._finer.learn(known, PER_CALL)
 
     def _take_over(self) -> None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dgemv, dsyrk, dtrsm, dtrsv
+from scipy.linalg.blas import ddot, dgemm, dgemv, dsyrk, dtrsm, dtrsv
 from scipy.linalg.lapack import dpotrf, dtpqrt
 
 from oclok.errors import NumericalError
@@ -98,12 +98,13 @@ class Regression(Persistent):
         add_to_diagonal(A, noise * noise)
         C = factor(A, least)
         z = dtrsm(1.0, C, error[:, None], lower=1)[:, 0]
-        due = due_to_f(noise / C.diagonal())
+        noise_share = noise / C.diagonal()
         if is_steep:
             self._set(*self._by_factor(P, error, noise))
         else:
-            self._set(*self._by_kalman(P, C, z, noise))
-        return z, due
+            gain = -sum(np.log(noise_share).tolist())
+            self._set(*self._by_kalman(P, C, z, noise), float(ddot(z, z)), gain)
+        return z, due_to_f(noise_share)
 
     def correct(self, P: FloatArray, change: FloatArray, noise: FloatArray) -> None:
         """Change outcomes that were learned by `change`, (N,).
@@ -143,13 +144,12 @@ class Regression(Persistent):
 
     def _by_kalman(
         self, P: FloatArray, C: FloatArray, z: FloatArray, noise: FloatArray
-    ) -> tuple[FloatArray, FloatArray, float, float]:
-        gain = float(np.log(C.diagonal() / noise).sum())
+    ) -> tuple[FloatArray, FloatArray]:
         J = dgemm(1.0, self.S, dtrsm(1.0, C, P, side=1, lower=1, trans_a=1))
         add_to_diagonal(C, noise)
         Y = dtrsm(1.0, C, P, side=1, lower=1, trans_a=1)
         S = dgemm(-1.0, J, Y, trans_b=1, beta=1.0, c=self.S)
-        return S, self.m + dgemv(1.0, J, z), float(z @ z), gain
+        return S, dgemv(1.0, J, z, beta=1.0, y=self.m)
 
     def _by_factor(
         self, P: FloatArray, error: FloatArray, noise: FloatArray

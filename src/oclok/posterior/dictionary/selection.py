@@ -54,6 +54,8 @@ def first_model(
     if left > MARGIN * tolerance or not 0 < len(pivots) < LARGEST_FRACTION * len(candidates):
         return None
     model = NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T, tolerance)
+    if len(candidates) == sum(map(len, [*observed, remembered])):
+        return model  # which covers all of them
     return covering_model(model, observed, largest)
 
 
