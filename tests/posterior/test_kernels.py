@@ -57,6 +57,26 @@ def test_many_entries_have_scikit_learns_numbers_too(
     np.testing.assert_allclose(ours, kernel(X, Y), rtol=0, atol=1e-13 * max(size, 1.0))
 
 
+@pytest.mark.parametrize("D", [1, 3, 10])
+@pytest.mark.parametrize(("away", "apart"), [(0.0, 1.0), (1e6, 1.0), (0.0, 1e5), (0.0, 1e90)])
+def test_blocks_have_scikit_learns_numbers_too(
+    make_kernel: Callable[[int], Any], D: int, away: float, apart: float
+) -> None:
+    rng = np.random.default_rng(D)
+    blocks = rng.standard_normal((7, 5, D)) + away
+    blocks[:, 1] = blocks[:, 0]
+    blocks[:, 3:] *= apart
+    kernel = make_kernel(D)
+    if apart == 1e90 and not kernel.is_stationary():
+        return  # its own numbers have no digit in common with each other
+    ours = Covariance(kernel).of_blocks(blocks)
+    for one, block in zip(ours, blocks, strict=True):
+        theirs = kernel(block)
+        np.testing.assert_allclose(one, theirs, rtol=0, atol=1e-7 * max(np.abs(theirs).max(), 1.0))
+        if apart == 1.0 and away == 0.0:
+            np.testing.assert_allclose(one, theirs, rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("length_scale", [0.02, 0.5])
 def test_many_entries_of_which_only_one_side_is_far_have_scikit_learns_numbers(
     length_scale: float,

@@ -7,7 +7,8 @@ are not known here are called as they are.
     d       scaled distances ‖(x - y) / l‖, shape (N, M)
 
 It is compiled into functions of Y that return functions of X, so that what depends on Y alone
-is done once for all X.
+is done once for all X; and into a function of many small blocks of contexts, (B, n, D), that
+gives each block's covariance, (B, n, n), in one go.
 """
 # Tested in tests/posterior/test_kernels.py: through `Covariance`, against scikit-learn.
 
@@ -30,10 +31,13 @@ LEAST_FOR_PRODUCT = 5_000
 #: … and half the sum of the squared distances of two contexts from the origin up to which the
 #: product is right to 1e-13.
 MOST_FOR_PRODUCT = 64.0
+#: The same for blocks of contexts, as far as it takes for the product to be right to 1e-11.
+MOST_FOR_BLOCKS = 1e4
 
 _Between = Callable[[FloatArray], FloatArray]
 _Function = Callable[[FloatArray], Callable[[FloatArray], Any]]
 _Diagonal = Callable[[FloatArray], Any]
+_Compiled = tuple[_Function, _Diagonal, Callable[[FloatArray], Any]]
 
 
 def is_compiled(kernel: Any) -> bool:
@@ -43,13 +47,16 @@ def is_compiled(kernel: Any) -> bool:
     return type(kernel) in _compilers()
 
 
-def compile_kernel(kernel: Any) -> tuple[_Function, _Diagonal]:
-    """Return Y → (X → k(X, Y)) and X → k(x, x); a number stands for an array of it."""
+def compile_kernel(kernel: Any) -> _Compiled:
+    """Return Y → (X → k(X, Y)), X → k(x, x) and, for blocks X of contexts, X → k(X, X).
+
+    A number stands for an array of it.
+    """
     return _compilers().get(type(kernel), _as_it_is)(kernel)
 
 
 @cache
-def _compilers() -> dict[type, Callable[[Any], tuple[_Function, _Diagonal]]]:
+def _compilers() -> dict[type, Callable[[Any], _Compiled]]:
     from sklearn.gaussian_process import kernels
 
     return {
@@ -62,10 +69,11 @@ def _compilers() -> dict[type, Callable[[Any], tuple[_Function, _Diagonal]]]:
     }
 
 
-def _as_it_is(kernel: Any) -> tuple[_Function, _Diagonal]:
+def _as_it_is(kernel: Any) -> _Compiled:
     return (
         lambda Y: lambda X: called(kernel, X.copy(), Y.copy()),
         lambda X: called(kernel.diag, X.copy()),
+        lambda X: np.array([called(kernel, block.copy()) for block in X]),
     )
 
 
@@ -77,24 +85,22 @@ def called(function: Any, *contexts: FloatArray) -> FloatArray:
         raise ContextError(f"the kernel does not take these contexts: {reason}") from None
 
 
-def _constant(kernel: Any) -> tuple[_Function, _Diagonal]:
+def _constant(kernel: Any) -> _Compiled:
     value = float(kernel.constant_value)
-    return lambda Y: lambda X: value, lambda X: value
+    return lambda Y: lambda X: value, lambda X: value, lambda X: value
 
 
-def _sum(kernel: Any) -> tuple[_Function, _Diagonal]:
+def _sum(kernel: Any) -> _Compiled:
     return _combine(kernel, np.add, lambda a, b: a + b)
 
 
-def _product(kernel: Any) -> tuple[_Function, _Diagonal]:
+def _product(kernel: Any) -> _Compiled:
     return _combine(kernel, np.multiply, lambda a, b: a * b)
 
 
-def _combine(
-    kernel: Any, in_place: np.ufunc, plain: Callable[[Any, Any], Any]
-) -> tuple[_Function, _Diagonal]:
-    to_1, diagonal_1 = compile_kernel(kernel.k1)
-    to_2, diagonal_2 = compile_kernel(kernel.k2)
+def _combine(kernel: Any, in_place: np.ufunc, plain: Callable[[Any, Any], Any]) -> _Compiled:
+    to_1, diagonal_1, blocks_1 = compile_kernel(kernel.k1)
+    to_2, diagonal_2, blocks_2 = compile_kernel(kernel.k2)
 
     def join(a: Any, b: Any) -> Any:
         if isinstance(a, np.ndarray):
@@ -107,10 +113,14 @@ def _combine(
         between_1, between_2 = to_1(Y), to_2(Y)
         return lambda X: join(between_1(X), between_2(X))
 
-    return to, lambda X: join(diagonal_1(X), diagonal_2(X))
+    return (
+        to,
+        lambda X: join(diagonal_1(X), diagonal_2(X)),
+        lambda X: join(blocks_1(X), blocks_2(X)),
+    )
 
 
-def _rbf(kernel: Any) -> tuple[_Function, _Diagonal]:
+def _rbf(kernel: Any) -> _Compiled:
     length_scale = length_scale_of(kernel)
 
     def to(Y: FloatArray) -> _Between:
@@ -122,10 +132,14 @@ def _rbf(kernel: Any) -> tuple[_Function, _Diagonal]:
 
         return between
 
-    return to, lambda X: 1.0
+    def blocks(X: FloatArray) -> FloatArray:
+        d = _exponents_of_blocks(X, length_scale)
+        return np.exp(d, out=d)
+
+    return to, lambda X: 1.0, blocks
 
 
-def _matern(kernel: Any) -> tuple[_Function, _Diagonal]:
+def _matern(kernel: Any) -> _Compiled:
     nu = kernel.nu
     if nu == math.inf:
         return _rbf(kernel)
@@ -134,26 +148,29 @@ def _matern(kernel: Any) -> tuple[_Function, _Diagonal]:
     length_scale = length_scale_of(kernel)
     scale = math.sqrt(2 * nu)
 
+    def of(d: FloatArray) -> FloatArray:
+        d *= -scale
+        decay = np.exp(d)
+        if nu == 0.5:
+            return decay
+        polynomial = 1.0 - d
+        if nu == 2.5:
+            d *= d
+            d /= 3.0
+            polynomial += d
+        polynomial *= decay
+        return polynomial
+
     def to(Y: FloatArray) -> _Between:
         y = _scaled(Y, length_scale)
+        return lambda X: of(cdist(X / length_scale, y))
 
-        def between(X: FloatArray) -> FloatArray:
-            d: FloatArray = cdist(X / length_scale, y)
-            d *= -scale
-            decay = np.exp(d)
-            if nu == 0.5:
-                return decay
-            polynomial = 1.0 - d
-            if nu == 2.5:
-                d *= d
-                d /= 3.0
-                polynomial += d
-            polynomial *= decay
-            return polynomial
+    def blocks(X: FloatArray) -> FloatArray:
+        d = _exponents_of_blocks(X, length_scale)
+        d *= -2.0
+        return of(np.sqrt(d, out=d))
 
-        return between
-
-    return to, lambda X: 1.0
+    return to, lambda X: 1.0, blocks
 
 
 class _Exponents:
@@ -197,22 +214,39 @@ class _Exponents:
         return result
 
 
-def _rational_quadratic(kernel: Any) -> tuple[_Function, _Diagonal]:
+def _exponents_of_blocks(X: FloatArray, length_scale: FloatArray) -> FloatArray:
+    """Return -d²/2 between the contexts of each block, (B, n, n), as one product per block."""
+    x = X / length_scale
+    y = x - np.add.reduce(x, axis=1, keepdims=True) / x.shape[1]
+    d: FloatArray = np.matmul(y, y.transpose(0, 2, 1))
+    half = 0.5 * np.einsum("bii->bi", d)
+    if not half.max(initial=0.0) < MOST_FOR_BLOCKS:
+        return np.array([cdist(block, block, "sqeuclidean") for block in x]) * -0.5
+    d -= half[:, :, None]
+    d -= half[:, None]
+    return np.minimum(d, 0.0, out=d)
+
+
+def _rational_quadratic(kernel: Any) -> _Compiled:
     if np.size(kernel.length_scale) > 1:
         raise InputError(f"RationalQuadratic takes one lengthscale; got {kernel.length_scale}")
     alpha = float(kernel.alpha)
     scale = 2 * alpha * float(np.squeeze(kernel.length_scale)) ** 2
 
+    def of(d: FloatArray) -> FloatArray:
+        d /= scale
+        d += 1.0
+        return np.power(d, -alpha, out=d)
+
     def to(Y: FloatArray) -> _Between:
-        def between(X: FloatArray) -> FloatArray:
-            d: FloatArray = cdist(X, Y, "sqeuclidean")
-            d /= scale
-            d += 1.0
-            return np.power(d, -alpha, out=d)
+        return lambda X: of(cdist(X, Y, "sqeuclidean"))
 
-        return between
+    def blocks(X: FloatArray) -> FloatArray:
+        d = _exponents_of_blocks(X, np.ones(()))
+        d *= -2.0
+        return of(d)
 
-    return to, lambda X: 1.0
+    return to, lambda X: 1.0, blocks
 
 
 def length_scale_of(kernel: Any) -> FloatArray:

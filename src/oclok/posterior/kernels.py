@@ -66,6 +66,16 @@ class Covariance(Persistent):
             raise InputError(f"kernel must give a matrix, one row per context; got {result.shape}")
         return result
 
+    def of_blocks(self, X: FloatArray) -> FloatArray:
+        """Return k(x, x), shape (B, n, n), of each of many small blocks x of X, (B, n, D).
+
+        Right to 1e-11 where the contexts of a block are near each other.
+        """
+        value = self._of_blocks(X)
+        if not isinstance(value, np.ndarray):
+            return np.full((*X.shape[:2], X.shape[1]), float(value))
+        return value
+
     def variance(self, X: FloatArray) -> FloatArray | float:
         """Return the prior variances k(x, x), shape (M,), or the one that all contexts have."""
         value: FloatArray | float = self._diagonal(X)
@@ -91,7 +101,7 @@ class Covariance(Persistent):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.kernel = state["kernel"]
-        self._to, self._diagonal = compile_kernel(self.kernel)
+        self._to, self._diagonal, self._of_blocks = compile_kernel(self.kernel)
         self._is_compiled = is_compiled(self.kernel)
         self.dimension = _dimension(self.kernel)
         self._length_scales = _length_scales(self.kernel)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dsyrk, dtrsm
+from scipy.linalg.blas import ddot, dgemm, dgemv, dsyrk, dtrsm
 from scipy.linalg.lapack import dposv
 from scipy.spatial.distance import cdist
 
@@ -303,10 +303,7 @@ class VecchiaModel(Model):
             return self._condition(X, phi, residual, 1, 1)
         prior = self.prior
         candidates = self._forest.candidates(X, 1)
-        away = self._X[candidates]
-        away -= X[:, None]
-        away /= prior.length_scale
-        distance = np.einsum("mcd,mcd->mc", away, away)
+        distance = self._distances(X, candidates)
         distance[candidates == NONE] = np.inf
         nearest = distance.argmin(axis=1)
         rows = np.arange(len(X))
@@ -330,13 +327,19 @@ class VecchiaModel(Model):
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
         for start in range(0, len(X), SEARCHED_AT_ONCE):
             part = slice(start, start + SEARCHED_AT_ONCE)
-            n = self._neighbours(X[part], most, trees)
-            if n.shape[1] == 0:
+            neighbours = self._neighbours(X[part], most, trees)
+            if neighbours.shape[1] == 0:
                 continue
-            h, e, Phi = self._weights_of(n, X[part], phi[:, part])
-            features[:, part] -= np.matmul(h[:, None], Phi)[:, 0].T
-            variance[part] -= np.einsum("mn,mn->m", h, e)
-            mean[part] = np.einsum("mn,mn->m", h, self._y[n])
+            y = self._y[neighbours]
+            noise = np.where(neighbours == NONE, NO_OUTCOME, self._noise[neighbours])
+            near = np.concatenate([self._X[neighbours], X[part, None]], axis=1)
+            covariances = self.prior.of_blocks(near)
+            for i, n in enumerate(neighbours):
+                m = start + i
+                h, e, Phi = self._weights_of(n, noise[i], covariances[i], features[:, m])
+                features[:, m] -= dgemv(1.0, Phi, h)
+                variance[m] -= ddot(h, e)
+                mean[m] = ddot(h, y[i])
         variance = np.clip(variance, 0.0, residual)
         return Local(phi, features, residual, variance, mean, np.ones(len(X), bool))
 
@@ -350,10 +353,7 @@ class VecchiaModel(Model):
             most = min(most, self._size)
             return np.argpartition(distance, most - 1, axis=1)[:, :most]
         found = np.sort(self._forest.candidates(X, trees), axis=1)
-        away = self._X[found]
-        away -= X[:, None]
-        away /= self.prior.length_scale
-        distance = np.einsum("mcd,mcd->mc", away, away)
+        distance = self._distances(X, found)
         found[:, 1:][found[:, 1:] == found[:, :-1]] = NONE  # in several trees
         if most >= found.shape[1]:
             return found
@@ -361,34 +361,38 @@ class VecchiaModel(Model):
         nearest = np.argpartition(distance, most - 1, axis=1)[:, :most]
         return np.take_along_axis(found, nearest, axis=1)
 
+    def _distances(self, X: FloatArray, slots: IntArray) -> FloatArray:
+        """Return squared distances, up to a factor, of X (M, D) to outcomes `slots` (M, n)."""
+        away = self._X[slots]
+        away -= X[:, None]
+        if self.prior.length_scale.ndim:
+            away /= self.prior.length_scale
+        distances: FloatArray = np.einsum("mcd,mcd->mc", away, away)
+        return distances
+
     @property
     def _are_few(self) -> bool:
         size = self._size
         return size <= MOST_TO_COMPARE and size * self._X.shape[1] <= ENTRIES_TO_COMPARE
 
     def _weights_of(
-        self, neighbours: IntArray, X: FloatArray, phi: FloatArray
+        self, n: IntArray, noise: FloatArray, prior: FloatArray, phi: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return h and e, each (M, n), of contexts X (M, D) with `neighbours` (M, n) or -1.
+        """Return h and e, each (n,), and Φ_n (r, n) for the neighbours n of a context.
 
-        The third is Φ of the neighbours, (M, n, r).
+        `prior` is the covariance of all of them, the context last, and `phi` its φ.
         """
-        M, count = neighbours.shape
-        Phi, near = np.empty((M, count + 1, len(phi))), np.empty((M, count + 1, X.shape[1]))
-        Phi[:, count], near[:, count] = phi.T, X
-        self._phi.take(neighbours, axis=0, out=Phi[:, :count], mode="wrap")
-        self._X.take(neighbours, axis=0, out=near[:, :count], mode="wrap")
-        noise = np.where(neighbours == NONE, NO_OUTCOME, self._noise[neighbours])
-        h, e = np.zeros((M, count)), np.empty((M, count))
-        for i in range(M):
-            E = self.prior.of(near[i]).T
-            E = dsyrk(-1.0, Phi[i].T, trans=1, beta=1.0, c=E, lower=1, overwrite_c=1)
-            e[i], A = E[count, :count], E[:count, :count]
-            add_to_diagonal(A, noise[i])
-            _, solution, failed = dposv(A, e[i], lower=1)
-            if not failed:  # else by rounding; without its neighbours, it is the less certain
-                h[i] = solution
-        return h, e, Phi[:, :count]
+        count = len(n)
+        Phi = np.empty((count + 1, len(phi)))
+        Phi[count] = phi
+        self._phi.take(n, axis=0, out=Phi[:count], mode="wrap")  # without a buffer
+        E = dsyrk(-1.0, Phi.T, trans=1, beta=1.0, c=prior.T, lower=1, overwrite_c=1)
+        e = E[count, :count].copy()
+        E.ravel(order="K")[: -count - 1 : count + 2] += noise  # its diagonal but the last entry
+        _, h, failed = dposv(E[:count, :count], e, lower=1)
+        if failed:  # by rounding; without its neighbours, it is the less certain
+            h = np.zeros(count)
+        return h, e, Phi[:count].T
 
     def _covariance_of_g(self, X: FloatArray, local: Local) -> FloatArray:
         """Return (ssᵀ) ∘ E, whose diagonal is λ."""
