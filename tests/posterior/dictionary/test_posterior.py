@@ -23,7 +23,8 @@ from oclok.oracles import Knapsack, Matching, Partition, TopK
 from oclok.oracles.base import Oracle
 from oclok.policies import OClokUCB
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, Prediction
-from oclok.posterior.dictionary.posterior import AT_ONCE, FIRST_TRY
+from oclok.posterior.dictionary.catching_up import AT_ONCE
+from oclok.posterior.dictionary.posterior import FIRST_TRY
 from oclok.problems import Crowdsourcing
 
 Pair = tuple[DictionaryPosterior, ExactPosterior]
@@ -628,6 +629,22 @@ def test_near_contexts_have_bounds_while_a_larger_dictionary_catches_up() -> Non
     assert posterior.rank > rank
     assert_bounded(posterior.predict(x), judge, x)
     assert_close(posterior, judge, x, 1e-5)
+
+
+@pytest.mark.parametrize("count", [60, 1_000, 2_100])
+def test_outcomes_that_come_while_a_larger_dictionary_catches_up_are_learned_once(
+    count: int,
+) -> None:
+    rng = np.random.default_rng(0)
+    for make in (near, far):
+        posterior = make(rng)
+        for _ in range(6):
+            learn((posterior,), rng.random((5, 2)), rng)
+        learn((posterior,), rng.random((count, 2)), rng)
+        posterior.maintain()
+        x, judge = rng.random((30, 2)), judge_of(posterior)
+        assert_bounded(posterior.predict(x), judge, x)
+        assert_close(posterior, judge, x, 1e-5)
 
 
 def test_ever_farther_contexts_met_while_catching_up_are_covered_in_the_end() -> None:

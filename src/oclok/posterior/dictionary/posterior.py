@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oclok.posterior.dictionary.catching_up import CatchingUp
+from oclok.posterior.dictionary.catching_up import AHEAD, AT_ONCE, PACE, PER_CALL, CatchingUp
+from oclok.posterior.dictionary.finer import MOST_TO_REFINE, FinerDictionary
 from oclok.posterior.dictionary.model import Innovations
 from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, NystromModel
 from oclok.posterior.dictionary.regression import FEW
@@ -31,7 +32,6 @@ from oclok.posterior.dictionary.selection import (
     REMEMBERED,
     covering_model,
     covers,
-    finer_model,
     first_model,
     most_pivots,
     partial_model,
@@ -52,18 +52,6 @@ if TYPE_CHECKING:
 FIRST_TRY, RETRY = 200, 1.5
 #: The error follows tolerance / σ²; a larger tolerance than this fraction of σ² is not used.
 LARGEST_TOLERANCE = 1e-6
-#: Tolerance of the finer dictionary, as a fraction of the first's. The bound grows with N, so that
-#: with N outcomes it is FINER / N, which keeps the bound the same, and at most FINER / 1,000.
-FINER = 10.0
-#: Outcomes up to which undecided rounds go to the finer dictionary: a round of 5 outcomes
-#: that does costs 1.6 times one that does not, and from here on nearly every one would.
-MOST_TO_REFINE = 50_000
-#: Outcomes that a dictionary learns anew within one call, and a part of them where there are more.
-#: At rank 130 that takes 5 and 2 ms, at rank 180 9 and 3 ms, where a round of 100 arms takes 0.6.
-AT_ONCE, PER_CALL = 1_280, 256
-#: The same for calls with many outcomes, as a multiple of them: a model has to gain on them. So
-#: many outcomes have to come before a larger dictionary learns its next part, if there is time.
-AHEAD, PACE = 4, 16
 #: Contexts above the tolerance wait until they are this fraction of the dictionary, so that it
 #: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
 NOVEL_FRACTION, URGENT = 1 / 16, 10.0
@@ -111,8 +99,7 @@ class DictionaryPosterior(WrappingPosterior):
         self._next_try = float(FIRST_TRY)
         self._remembered, self._novel = Rows(), Rows()
         self._successor: CatchingUp | None = None
-        self._finer: CatchingUp | None = None
-        self._finer_made_at = 0
+        self._finer = FinerDictionary()
 
     def empty(
         self, kernel: Kernel | None = None, noise_std: float | None = None
@@ -146,15 +133,10 @@ class DictionaryPosterior(WrappingPosterior):
         refined = self._model.refine(prediction)
         if refined is not prediction:
             return refined.without_work() if len(self) > MOST_TO_REFINE else refined
-        if prediction.work is None or len(self) > MOST_TO_REFINE:
+        if prediction.work is None or not isinstance(self._model, NystromModel):
             return prediction
-        finer = self._finer_model()
-        if finer is None:
-            return prediction
-        answer = finer.refine(finer.predict(prediction))
-        return Prediction(
-            answer.contexts, answer.mean, answer.std, answer.mean_error, answer.std_error
-        )
+        remembered = self._remembered.array[-REMEMBERED:]
+        return self._finer.refine(prediction, self._model, self.observations, remembered)
 
     def update(
         self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
@@ -181,16 +163,16 @@ class DictionaryPosterior(WrappingPosterior):
     def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         self._model.correct(self._asked(contexts), before, after)
-        self._finer = None
+        self._finer = FinerDictionary()
         if self._successor:
             self._successor = CatchingUp(self._successor.model.blank())
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""
         self._model.discount(as_positive(rate, "rate"))
-        for other in (self._successor, self._finer):
-            if other:
-                other.model.discount(rate)
+        self._finer.discount(rate)
+        if self._successor:
+            self._successor.model.discount(rate)
 
     def offer(self, contexts: Asked) -> None:
         """Take contexts (M, D) as candidates for the dictionary."""
@@ -206,9 +188,8 @@ class DictionaryPosterior(WrappingPosterior):
         """Finish what is learned in steps: by a larger dictionary, and by the finer one."""
         if self._successor:
             self._successor.learn(self.observations, len(self))
-            self._take_over()
-        if self._finer:
-            self._finer.learn(self.observations, len(self))
+            self._use(self._successor.model)
+        self._finer.maintain(self.observations)
 
     def _with_features(self, contexts: Asked) -> Prediction:
         """Return `contexts` checked, and with their features if the dictionary needs them."""
@@ -295,14 +276,15 @@ class DictionaryPosterior(WrappingPosterior):
         if model is None and count <= self.max_rank:
             exact = self._exact()
             exact.append(X, y, weights)
-            self._model, self._next_try, self._finer = exact, RETRY * count, None
+            self._use(exact)
+            self._next_try = RETRY * count
         elif successor and count <= max(AT_ONCE, AHEAD * len(y)):
-            self._teach(successor.model, X, y, weights)
+            self._teach(successor.model.blank(), X, y, weights)
         elif model is None or not covers(before, [X], self._negligible):
             local = VecchiaModel(before)
             local.observations = self.observations
             local.append(X, y, weights)
-            self._model, self._successor, self._finer = local, successor, None
+            self._use(local, successor)
         else:
             before.append(X, y, weights)
             self._successor = successor
@@ -327,8 +309,16 @@ class DictionaryPosterior(WrappingPosterior):
         except BaseException:
             known.truncate(before)
             raise
-        model.observations = known
-        self._model, self._successor, self._finer = model, None, None
+        self._use(model)
+
+    def _use(
+        self,
+        model: ExactPosterior | NystromModel | VecchiaModel,
+        successor: CatchingUp | None = None,
+    ) -> None:
+        """Have `model`, which has learned all outcomes so far, answer from now on."""
+        model.observations = self.observations
+        self._model, self._successor, self._finer = model, successor, FinerDictionary()
 
     def _advance(self, X: FloatArray) -> None:
         """Let others learn a part of what they missed, after the contexts X (n, D) were learned."""
@@ -344,32 +334,9 @@ class DictionaryPosterior(WrappingPosterior):
             elif not is_due and isinstance(self._model, NystromModel):
                 pass  # which is good enough meanwhile
             elif self._successor.learn(known, max(PER_CALL, AHEAD * len(X))):
-                self._take_over()
-        elif count > MOST_TO_REFINE:
-            self._finer = None
-        elif is_due and self._finer and count - self._finer.size > AT_ONCE:
-            self._finer.learn(known, PER_CALL)
-
-    def _take_over(self) -> None:
-        """Make the successor, which has learned all outcomes, the model in use."""
-        assert self._successor is not None
-        self._model, self._successor, self._finer = self._successor.model, None, None
-        self._model.observations = self.observations
-
-    def _finer_model(self) -> NystromModel | None:
-        """Return a model with a finer dictionary, once it has learned all outcomes so far."""
-        if not isinstance(self._model, NystromModel):
-            return None
-        known = self.observations
-        if self._finer is None or len(self) > 2 * self._finer_made_at:
-            tolerance = FINER / max(len(self), 1_000) * self.tolerance
-            parts = [known.contexts, self._remembered.array[-REMEMBERED:]]
-            self._finer = CatchingUp(finer_model(self._model, parts, tolerance))
-            self._finer_made_at = len(self)
-        if len(self) - self._finer.size > AT_ONCE:
-            return None  # `_advance` will teach it
-        self._finer.learn(known, AT_ONCE)
-        return self._finer.model
+                self._use(model)
+        elif is_due:
+            self._finer.advance(known)
 
 
 def _remember(rows: Rows, new: FloatArray) -> None:
