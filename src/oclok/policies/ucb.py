@@ -223,7 +223,8 @@ class UCB(UCBPolicy):
         noise_std: standard deviation of the outcomes' noise.
         posterior: the posterior to use, instead of `kernel` and `noise_std`.
         oracle: default oracle.
-        width: how many standard deviations to add; 0 is greedy.
+        width: how many standard deviations to add; 0 is greedy. More is safer where f has
+            several peaks, less where outcomes are many and noisy.
         condition_on_chosen: as for `UCBPolicy`.
         refit_every: as for every policy with a posterior, see `GPPolicy`.
         forget: the same.
@@ -242,7 +243,7 @@ class UCB(UCBPolicy):
         kernel: Kernel | None = None,
         noise_std: float | None = None,
         oracle: Oracle | None = None,
-        width: float = 1.0,
+        width: float = 0.5,
         **settings: Unpack[UCBSettings],
     ) -> None:
         super().__init__(kernel, noise_std, oracle, **settings)

@@ -25,8 +25,12 @@ GROWTH, LARGE_GROWTH, MANY = 0.1, 1.0, 1_000
 FEW = 100
 #: How far out of the range in use contexts are told apart, in spans.
 REACH = 1.0
-#: Prior of the scale: shape, and rate in variances of the outcomes. Weak: worth two outcomes.
-SHAPE, RATE = 2.0, 0.05
+#: Prior of the scale: shape, and rate in variances of the outcomes. Its mean is their variance, and
+#: it is weak: worth four outcomes. A rate of 0.05 had 13% more regret on Hartmann6 (6 seeds).
+SHAPE, RATE = 2.0, 1.0
+#: Variance of the outcomes as long as they tell none. Small, so that oracles for probabilities can
+#: tell sets of arms apart before any outcome: at 1, first rounds of movies cost 6% more.
+UNTOLD = 0.01
 #: Outcomes in a sample.
 SAMPLED = 128
 
@@ -143,7 +147,7 @@ class Known(NamedTuple):
     def prior(self) -> ScalePrior:
         """The prior of the scale, in units of the outcomes' variance."""
         variance = float(self.observations.outcomes.var()) if len(self) else 0.0
-        return ScalePrior(SHAPE, RATE * (variance if variance > 0 else 1.0))
+        return ScalePrior(SHAPE, RATE * (variance if variance > 0 else UNTOLD))
 
 
 def _ends(X: FloatArray) -> FloatArray:
