@@ -243,7 +243,7 @@ class UCB(UCBPolicy):
         kernel: Kernel | None = None,
         noise_std: float | None = None,
         oracle: Oracle | None = None,
-        width: float = 0.5,
+        width: float = 1.0,
         **settings: Unpack[UCBSettings],
     ) -> None:
         super().__init__(kernel, noise_std, oracle, **settings)
