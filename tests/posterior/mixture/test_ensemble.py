@@ -85,3 +85,19 @@ def test_learning_that_fails_for_all_members_leaves_them_as_they_are():
     with pytest.raises(NumericalError):
         ensemble.learn([bad] * 4, np.zeros(3), np.ones(3))
     assert [len(member) for member in ensemble.members] == [20] * 4
+
+
+def test_surprises_begin_trials_again_only_after_a_quarter_more_outcomes():
+    known, ensemble = smooth(200), Ensemble(KERNELS, RATIOS, 1, 0)
+    ensemble.learn_first(known)
+    ensemble.drop(known)
+    ensemble.begin(known)
+    while ensemble.work(known, 5):
+        pass
+    x, y, w = smooth(50, seed=1).at()
+    y = y + 3 * (-1.0) ** np.arange(50)
+    for rows in (slice(0, 49), slice(49, 50)):
+        assert not ensemble.is_due(known)
+        ensemble.learn([Prediction.of(x[rows])] * len(ensemble.members), y[rows], w[rows])
+        known.observations.extend(x[rows], y[rows])
+    assert ensemble.is_due(known)

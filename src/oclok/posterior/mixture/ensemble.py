@@ -16,6 +16,7 @@ import numpy as np
 
 from oclok.errors import NumericalError
 from oclok.persistence import Persistent
+from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.mixture.averaging import Mixed
 from oclok.posterior.mixture.members import (
@@ -43,8 +44,17 @@ DROPPED, DROPPED_FROM = 1e-3, 40
 SURVIVORS = ((80, 4), (200, 2))
 #: Members that are tried per update.
 TRIED_PER_UPDATE = 3
+#: Samples on which a member has to be better than those present before it learns all of the past.
+#: On one sample of 12,000 outcomes, 13% of them defaults, 8 of 28 members were better by chance in
+#: 2% to 25% of draws, and none was on samples of 512.
+SAMPLES = 2
 #: Outcomes that a late member learns per update: so many, and so many times those of the update.
-CATCH_UP, CATCH_UP_RATE = 80, 4
+#: One that looks up the nearest outcomes learns fewer: they take it 0.7 ms each, so that 80 took
+#: 60 ms, for which a decision of 1 ms waited; those of a dictionary of 239 take 0.05 ms each.
+CATCH_UP, CATCH_UP_RATE, CATCH_UP_NEAREST = 80, 4, 16
+#: Surprises count once there are so many times the outcomes of the last trials: a member that
+#: comes in learns all of the past, which is linear in N only if that is a geometric series.
+LEAST_GROWTH = 1.25
 #: Fits begin at this many outcomes, and again at each doubling.
 FIRST_FIT = 20
 #: Gradient steps per update: so many, and fewer for more outcomes: steps times outcomes.
@@ -132,6 +142,8 @@ class Ensemble(Persistent):
         """Return whether the outcomes have doubled, or surprise the heaviest member."""
         if len(known) >= self._next_doubling:
             return True
+        if len(known) < LEAST_GROWTH * self._next_doubling / 2:
+            return False
         heaviest = Mixed.of(self.members, known.prior).heaviest
         return heaviest.is_surprised(known.prior) and not (self._trials or self._late)
 
@@ -155,16 +167,28 @@ class Ensemble(Persistent):
                 self._late.insert(0, self._fitted(self._fit, len(known)))
                 self._fit = None
         elif self._late:
-            self._catch_up(known, max(CATCH_UP, CATCH_UP_RATE * new))
+            is_slow = isinstance(self._late[0].posterior.in_use, VecchiaModel)
+            least = CATCH_UP_NEAREST if is_slow else CATCH_UP
+            self._catch_up(known, max(least, CATCH_UP_RATE * new))
         elif self._trials:
             tried, self._trials = self._trials[:TRIED_PER_UPDATE], self._trials[TRIED_PER_UPDATE:]
-            heaviest = Mixed.of(self.members, known.prior).heaviest
-            members = [heaviest, *map(self._made, tried)]
-            evidence = _evidence_of(members, known.sample(self._rng), known.prior)
-            self._late += [members[n] for n in np.flatnonzero(evidence > evidence[0])]
+            better = list(map(self._made, tried))
+            for _ in range(SAMPLES):
+                better = self._better(better, known)
+            self._late += better
         else:
             return False
         return True
+
+    def _better(self, tried: list[Member], known: Known) -> list[Member]:
+        """Return those that foresee a sample of the outcomes better than all present members."""
+        if not tried:
+            return []
+        present = len(self.members)
+        sample = known.sample(self._rng)
+        evidence = _evidence_of([*self.members, *tried], sample, known.prior)
+        best = evidence[:present].max()
+        return [tried[n] for n in np.flatnonzero(evidence[present:] > best)]
 
     def _made(self, number: int) -> Member:
         kernel, penalty = self._candidates[number // len(self._ratios)]
