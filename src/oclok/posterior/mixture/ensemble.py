@@ -32,6 +32,7 @@ from oclok.posterior.mixture.members import (
 )
 from oclok.posterior.mixture.relevance import RelevanceFit
 from oclok.posterior.mixture.scaling import SAMPLED, Known
+from oclok.posterior.observations import Rows
 from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray, IntArray
 
@@ -81,7 +82,7 @@ class Ensemble(Persistent):
         self._candidates = _given(kernels) or default_candidates(dimension)
         self._ratios = ratios
         self._rng = np.random.default_rng(seed)
-        self.members = members_of(self._candidates, ratios)
+        self.members = _sharing(Rows(), members_of(self._candidates, ratios))
         self._late: list[Member] = []
         self._trials: list[int] = []
         self._fit: RelevanceFit | None = None
@@ -110,7 +111,7 @@ class Ensemble(Persistent):
         """Learn everything anew: the contexts' scale or some outcomes have changed."""
         self._late = []
         x, y, w = known.at()
-        fresh = [member.empty() for member in self.members]
+        fresh = _sharing(Rows(), [member.empty() for member in self.members])
         self.members = _learned(fresh, [Prediction.of(x)] * len(fresh), y, w)
 
     def correct(
@@ -164,7 +165,8 @@ class Ensemble(Persistent):
         if self._fit is not None:
             self._fit.advance(max(1, min(MOST_STEPS, FIT_WORK // self._fit.size)))
             if not self._fit.steps_left:
-                self._late.insert(0, self._fitted(self._fit, len(known)))
+                fitted = self._fitted(self._fit, len(known))
+                self._late = [*_sharing(self._contexts, [fitted]), *self._late]
                 self._fit = None
         elif self._late:
             is_slow = isinstance(self._late[0].posterior.in_use, VecchiaModel)
@@ -175,10 +177,14 @@ class Ensemble(Persistent):
             better = list(map(self._made, tried))
             for _ in range(SAMPLES):
                 better = self._better(better, known)
-            self._late += better
+            self._late += _sharing(self._contexts, better)
         else:
             return False
         return True
+
+    @property
+    def _contexts(self) -> Rows:
+        return self.members[0].posterior.observations.rows
 
     def _better(self, tried: list[Member], known: Known) -> list[Member]:
         """Return those that foresee a sample of the outcomes better than all present members."""
@@ -227,6 +233,13 @@ def prior_members(
 
 def _given(kernels: list[Kernel] | None) -> list[Candidate]:
     return [Candidate(kernel) for kernel in kernels or ()]
+
+
+def _sharing(contexts: Rows, members: list[Member]) -> list[Member]:
+    """Return new members that keep the contexts they learn from in the same rows."""
+    for member in members:
+        member.posterior.share(contexts)
+    return members
 
 
 def _evidence_of(
