@@ -9,7 +9,7 @@ import ctypes
 #: Of glibc's malloc.h: from which size on memory is taken from the system, and goes back at once.
 M_MMAP_THRESHOLD, LARGE = -3, 1 << 20
 #: How many heaps threads share. With one per thread, what each of them has freed is lost to the
-#: others: 5 to 9 MB of 250 over a simulated day, 2 to 3 with one heap. Allocation is no bottleneck.
+#: others: 5 to 9 MB of 250 over a simulated day, 2 to 4 with one heap. Allocation is no bottleneck.
 M_ARENA_MAX, HEAPS = -8, 1
 
 
