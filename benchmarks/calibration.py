@@ -45,8 +45,8 @@ def run(quick: bool) -> Result:
     targets = [Target("least share of calibrated runs, over all cases", 0.9, least)]
     notes = (
         f"Verdicts of `calibration()` on Bayes-UCB (100 arms, 5 chosen), {seeds} samples of each "
-        f"kernel, and {AGAIN * seeds} fresh ones where fewer than nine tenths pass. Of a calibrated "
-        "model, one run in 100 is found odd."
+        f"kernel, and {AGAIN * seeds} fresh ones where fewer than nine tenths pass. Of a "
+        "calibrated model, one run in 100 is found odd."
     )
     return Result("Calibration within the budget", rows, targets, notes)
 

@@ -1,11 +1,14 @@
-"""A day of traffic, compressed, with late, lost, repeated and corrected feedback: memory over time.
+"""A day of traffic, compressed, with late, lost, repeated and corrected feedback.
+
+Memory over time, and how long decisions took since the line before.
 
     python -m benchmarks.soak [minutes]        24 hours in so many minutes, 15 by default
 
 A decision's outcomes come after an hour on average by the compressed clock. 3% never come, 10% come
 after the deadline of three hours, as corrections of what was learned in their place; 10% are told
 twice, and 5% are corrected later. Outcomes are linear in the features, so that the model stays
-small: what would grow is the service.
+small: what would grow is the service. Whatever is due is told before the next decision is asked
+for: where decisions came fast, their outcomes take up the client an hour later.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.server import Server
+from benchmarks.timing import seconds
 
 PATH = "/v1/agents/a"
 HOURS = 24
@@ -41,6 +45,7 @@ def soak(minutes: float) -> None:
     rng = np.random.default_rng(0)
     told = dict.fromkeys(("decisions", "learned", "repeated", "corrected", "rejected"), 0)
     due: Due = []
+    taken: list[float] = []
     with tempfile.TemporaryDirectory() as folder, Server(f"sqlite:///{folder}/day.db") as server:
         client = httpx.Client(base_url=server.url, timeout=120)
         settings = {
@@ -53,7 +58,7 @@ def soak(minutes: float) -> None:
         start, next_report = time.monotonic(), 0.05
         first = 0.0
         while (now := time.monotonic() - start) < duration:
-            _decide(client, rng, now, hour, due, told)
+            taken.append(seconds(lambda: _decide(client, rng, now, hour, due, told)))
             while due and due[0][0] <= now:
                 answer = client.post(f"{PATH}/outcomes", json=heapq.heappop(due)[2])
                 assert answer.status_code == 200, answer.text
@@ -64,7 +69,12 @@ def soak(minutes: float) -> None:
                 memory = server.memory()
                 first = first or (memory if next_report >= 0.1 - 1e-9 else 0.0)
                 ratio = f"{memory / first:.3f} of that at 10%" if first else ""
-                print(f"{next_report:4.0%}  {memory / 2**20:6.1f} MB  {ratio}  {told}", flush=True)
+                median, p99 = 1e3 * np.quantile(taken, [0.5, 0.99])
+                most = 1e3 * max(taken)
+                times = f"decisions {median:.0f} ms, p99 {p99:.0f} ms, max {most:.0f} ms"
+                print(f"{next_report:4.0%}  {memory / 2**20:6.1f} MB  {ratio}  {times}  {told}")
+                sys.stdout.flush()
+                taken.clear()
                 next_report += 0.05
         memory = server.memory()
         agent = client.get(PATH).json()

@@ -33,17 +33,21 @@ class Rows(Persistent):
 
     def extend(self, rows: FloatArray) -> None:
         """Add `rows` at the end."""
+        self.put(self._size, rows)
+
+    def put(self, start: int, rows: FloatArray) -> None:
+        """Write `rows` from row `start` on, over what is there or at the end."""
         if len(rows) == 0:
             return
-        needed = self._size + len(rows)
+        needed = start + len(rows)
         if needed > len(self._buffer):
             capacity = max(needed, 2 * len(self._buffer), 64)
             grown = np.empty((capacity, *rows.shape[1:]))
             if self._size:
                 grown[: self._size] = self._buffer[: self._size]
             self._buffer = grown
-        self._buffer[self._size : needed] = rows
-        self._size = needed
+        self._buffer[start:needed] = rows
+        self._size = max(self._size, needed)
 
     def truncate(self, size: int) -> None:
         """Drop all rows from `size` on."""
@@ -65,14 +69,25 @@ class Rows(Persistent):
         self._size = len(self._buffer)
 
 
+class SharedRows(Rows):
+    """Contexts of all who learn the same outcomes in the same order, sooner or later."""
+
+    def truncate(self, size: int) -> None:
+        """Keep all rows, as others may have learned more; they are written over, or not seen."""
+
+
 class Observations(Persistent):
     """All that was observed: contexts (N, D), outcomes (N,) and their weights (N,).
 
     An outcome of weight w has noise variance σ² / w; by default w = 1.
+
+    Args:
+        rows: where the contexts are kept with those of others: most of what an outcome takes is
+            its context.
     """
 
-    def __init__(self) -> None:
-        self._X, self._y, self._weights = Rows(), Rows(), Rows()
+    def __init__(self, rows: SharedRows | None = None) -> None:
+        self._X, self._y, self._weights = Rows() if rows is None else rows, Rows(), Rows()
 
     def __len__(self) -> int:
         return len(self._y)
@@ -80,12 +95,17 @@ class Observations(Persistent):
     @property
     def dimension(self) -> int | None:
         """D, or None before the first outcome."""
-        return self._X.width
+        return self._X.width if len(self) else None
+
+    @property
+    def rows(self) -> Rows:
+        """Where the contexts are kept; others may be ahead."""
+        return self._X
 
     @property
     def contexts(self) -> FloatArray:
         """Shape (N, D); a view, valid until the next change."""
-        return self._X.array
+        return self._X.array[: len(self)]
 
     @property
     def outcomes(self) -> FloatArray:
@@ -99,7 +119,7 @@ class Observations(Persistent):
 
     def extend(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> None:
         """Add outcomes y (N,) seen at X (N, D)."""
-        self._X.extend(X)
+        self._X.put(len(self), X)
         self._y.extend(y)
         self._weights.extend(np.ones(len(y)) if weights is None else weights)
 
@@ -112,20 +132,16 @@ class Observations(Persistent):
         for rows in (self._X, self._y, self._weights):
             rows.truncate(size)
 
-    def keep_last(self, size: int) -> None:
-        """Drop all but the last `size`."""
-        for rows in (self._X, self._y, self._weights):
-            rows.keep_last(size)
-
     def find(self, X: FloatArray, y: FloatArray) -> IntArray:
         """Return distinct positions of outcomes y (K,) seen at X (K, D), the latest of each."""
         found: list[int] = []
         for row, outcome in zip(X, y, strict=True):
-            same = (self.outcomes == outcome) & (self.contexts == row).all(axis=1)
-            same[found] = False
-            if not same.any():
+            likely = np.flatnonzero(self.outcomes == outcome)
+            same = likely[(self.contexts[likely] == row).all(axis=1)]
+            same = same[~np.isin(same, found)]
+            if not len(same):
                 raise FeedbackError(
                     f"no outcome {outcome} was learned at the context {row.tolist()}"
                 )
-            found.append(int(np.flatnonzero(same)[-1]))
+            found.append(int(same[-1]))
         return np.array(found, dtype=np.intp)

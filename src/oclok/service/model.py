@@ -8,10 +8,11 @@ became of each outcome is known at once; its policy, a `Learner`, learns from it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
-from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,9 +29,6 @@ from oclok.service.learner import Learner
 from oclok.service.log import AgentRow, Event, Log
 
 LOGGER = logging.getLogger("oclok.service")
-#: Results of the latest events that are kept for the requests that wait for them; one request can
-#: be 10,000 events.
-RESULTS = 20_000
 
 
 @dataclass
@@ -42,6 +40,17 @@ class Result:
     corrected: list[Any] = field(default_factory=list)
     quarantined: list[Any] = field(default_factory=list)
     rejected: list[tuple[Any, str]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Results:
+    """What came of events, by their numbers."""
+
+    by_seq: dict[int, Result] = field(default_factory=dict)
+
+    def of(self, event: Event) -> Result:
+        """Return what came of an event; nothing if it could not be applied."""
+        return self.by_seq.get(event.seq, Result())
 
 
 def make_agent(settings: dict[str, Any]) -> Agent:
@@ -75,7 +84,7 @@ class Model:
         self.created = row.created
         self.lock = threading.RLock()
         self.taught = threading.Event()
-        self.results: OrderedDict[int, Result] = OrderedDict()
+        self._awaited: list[Results] = []
         self._own: dict[int, tuple[Event, Proposal | None]] = {}  # made here, not applied yet
         self._proposal: Proposal | None = None  # of the event that is being applied
         self._log = log
@@ -134,10 +143,17 @@ class Model:
             if proposal is None and self.seq < event.seq:
                 self.catch_up()
 
-    def result(self, seq: int) -> Result:
-        """Return what came of an event with outcomes."""
+    @contextlib.contextmanager
+    def results(self) -> Iterator[Results]:
+        """Yield what comes of events with outcomes that are applied meanwhile, by any thread."""
+        results = Results()
         with self.lock:
-            return self.results.get(seq, Result())
+            self._awaited.append(results)
+        try:
+            yield results
+        finally:
+            with self.lock:
+                self._awaited.remove(results)
 
     def restored(self, event: Event) -> AgentDecision:
         """Return the decision of an event, with all of its arms."""
@@ -215,9 +231,8 @@ class Model:
         self.agent.expire()
 
     def _keep(self, seq: int, result: Result) -> None:
-        self.results[seq] = result
-        while len(self.results) > RESULTS:
-            self.results.popitem(last=False)
+        for results in self._awaited:
+            results.by_seq[seq] = result
 
 
 _APPLY = {

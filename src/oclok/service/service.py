@@ -121,10 +121,10 @@ class Service:
             answer.add(group[0]["decision"], result)
             if event is not None:
                 events.append(event)
-        appended = self.log.append(model.id, events) if events else []
-        for event in appended:
-            model.committed(event)
-            answer.add(event.decision, model.result(event.seq))
+        with model.results() as results:
+            for event in self.log.append(model.id, events) if events else []:
+                model.committed(event)
+                answer.add(event.decision, results.of(event))
         return answer.told
 
     def observe(self, name: str, items: list[dict[str, Any]]) -> int:
@@ -138,9 +138,10 @@ class Service:
             raise InputError(f"outcomes must be between {low:g} and {high:g}; got {wrong:g}")
         model.agent.check(dict(enumerate(features)))
         body = to_json({"features": features, "outcomes": outcomes})
-        [event] = self.log.append(model.id, [Event("observations", body)])
-        model.committed(event)
-        result = model.result(event.seq)
+        with model.results() as results:
+            [event] = self.log.append(model.id, [Event("observations", body)])
+            model.committed(event)
+            result = results.of(event)
         if result.rejected:
             raise InputError(result.rejected[0][1])
         return len(result.learned)

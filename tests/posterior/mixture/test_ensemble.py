@@ -7,6 +7,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from oclok.errors import NumericalError
+from oclok.persistence import dumps, loads
 from oclok.posterior.mixture.averaging import Mixed
 from oclok.posterior.mixture.ensemble import Ensemble
 from oclok.posterior.mixture.scaling import ContextScale, Known
@@ -98,3 +99,37 @@ def test_learning_that_fails_for_all_members_leaves_them_as_they_are():
     with pytest.raises(NumericalError):
         ensemble.learn([bad] * 4, np.zeros(3), np.ones(3))
     assert [len(member) for member in ensemble.members] == [20] * 4
+
+
+def test_members_keep_the_contexts_of_the_same_outcomes_once():
+    known, ensemble = smooth(100), Ensemble(None, RATIOS, 1, 0)
+    ensemble.learn_first(known)
+    ensemble.drop(known)
+    ensemble.begin(known)
+    while ensemble.work(known, 5):
+        pass
+    assert any(member.is_fitted for member in ensemble.members)
+    assert keeps_contexts_once(ensemble)
+    assert keeps_contexts_once(loads(dumps(ensemble)))
+    ensemble.relearn(known)
+    assert keeps_contexts_once(ensemble)
+
+
+def keeps_contexts_once(ensemble):
+    return len({id(member.posterior.observations.rows) for member in ensemble.members}) == 1
+
+
+def test_surprises_begin_trials_again_only_after_a_quarter_more_outcomes():
+    known, ensemble = smooth(200), Ensemble(KERNELS, RATIOS, 1, 0)
+    ensemble.learn_first(known)
+    ensemble.drop(known)
+    ensemble.begin(known)
+    while ensemble.work(known, 5):
+        pass
+    x, y, w = smooth(50, seed=1).at()
+    y = y + 3 * (-1.0) ** np.arange(50)
+    for rows in (slice(0, 49), slice(49, 50)):
+        assert not ensemble.is_due(known)
+        ensemble.learn([Prediction.of(x[rows])] * len(ensemble.members), y[rows], w[rows])
+        known.observations.extend(x[rows], y[rows])
+    assert ensemble.is_due(known)

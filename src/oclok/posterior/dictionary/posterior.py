@@ -39,7 +39,7 @@ from oclok.posterior.dictionary.selection import (
 )
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.exact import ExactPosterior
-from oclok.posterior.observations import Rows
+from oclok.posterior.observations import Observations, Rows, SharedRows
 from oclok.posterior.prediction import Asked, Prediction
 from oclok.posterior.wrapping import WrappingPosterior
 from oclok.typing import ArrayLike, FloatArray
@@ -123,6 +123,11 @@ class DictionaryPosterior(WrappingPosterior):
     def in_use(self) -> ExactPosterior | NystromModel | VecchiaModel:
         """The posterior that answers now; see the head of this file."""
         return self._model
+
+    def share(self, contexts: SharedRows) -> None:
+        """Keep contexts in rows with others who learn the same outcomes; before the first one."""
+        self.observations = Observations(contexts)
+        self._model = self._exact()
 
     def refine(self, prediction: Prediction) -> Prediction:
         """Return a prediction with tighter bounds; `prediction` itself if there is none.

@@ -120,10 +120,15 @@ function decisionPage(name, id) {
         text(arm.id), text(arm.chosen ? "yes" : "no"), num(arm.mean), num(arm.std === null ? null : 2 * arm.std),
         num(arm.index), text(arm.outcome === null ? (arm.chosen ? arm.status : "") : number(arm.outcome)),
         text(arm.reason ?? ""),
-        text(Object.entries(arm.features).map(([k, v]) => `${k}: ${Array.isArray(v) ? `[${v.length}]` : v}`).join(", ")),
+        text(Object.entries(arm.features).map(([k, v]) => `${k}: ${feature(v)}`).join(", ")),
       ],
     })));
   };
+}
+
+function feature(value) {
+  if (Array.isArray(value)) return `[${value.length}]`;
+  return typeof value === "number" ? Number(value.toPrecision(6)) : value;
 }
 
 function crumbs() {
