@@ -108,7 +108,8 @@ class TopK(ParametricOracle):
             most[self._exclude] = -np.inf
         if self._include.size:
             least = least[~np.isin(super_arm, self._include)]  # the rest are no choice
-        worst, rival = min(least.tolist(), default=math.inf), float(most.max(initial=-math.inf))
+        worst = min(least.tolist(), default=math.inf)
+        rival = float(np.maximum.reduce(most, initial=-math.inf))
         if worst == math.inf or rival == -math.inf:
             return True
         return math.nextafter(worst, -math.inf) > math.nextafter(rival, math.inf)

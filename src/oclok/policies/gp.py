@@ -145,7 +145,7 @@ class GPPolicy(Policy):
         return f"{super().__repr__()}; {self.posterior!r}"
 
     def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
-        return as_contexts(contexts, self.posterior.dimension or self._dimension)
+        return as_contexts(contexts, self._dimension or self.posterior.dimension)
 
     def _learn(self, contexts: FloatArray | Prediction, outcomes: FloatArray) -> None:
         if len(outcomes) <= JUDGED_AT_ONCE:

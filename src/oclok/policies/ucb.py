@@ -116,7 +116,7 @@ class UCBPolicy(GPPolicy):
         super_arm = self._solve(oracle, belief.index)
         if self.condition_on_chosen:
             return super_arm, belief, belief.is_exact
-        largest = belief.error.max(initial=0.0)
+        largest = np.maximum.reduce(belief.error, initial=0.0)
         if largest == math.inf:
             super_arm, belief = self._sharpen(t, belief, oracle, super_arm)
         if largest == 0.0 or oracle.is_stable(belief.index, super_arm, belief.error):

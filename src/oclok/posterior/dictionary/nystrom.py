@@ -323,7 +323,7 @@ class NystromModel(Model):
 
     def _worked(self, X: FloatArray) -> Features:
         phi, residual, root, kappa = self._features(X)
-        largest = float(residual.max(initial=0.0))
+        largest = float(np.maximum.reduce(residual, initial=0.0))
         return Features(phi, self.regression.whiten(phi), residual, root, largest, kappa)
 
     def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
@@ -357,7 +357,7 @@ class NystromModel(Model):
             work.root,
             trace / self.noise_std**2,
             math.sqrt(self.regression.surprise),
-            slack * max(1.0, math.sqrt(m @ m)),
+            slack * max(1.0, math.sqrt(ddot(m, m))),
             slack,
         )
 
