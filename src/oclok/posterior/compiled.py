@@ -218,7 +218,9 @@ def _exponents_of_blocks(X: FloatArray, length_scale: FloatArray) -> FloatArray:
     """Return -d²/2 between the contexts of each block, (B, n, n), as one product per block."""
     x = X / length_scale
     y = x - np.add.reduce(x, axis=1, keepdims=True) / x.shape[1]
-    d: FloatArray = np.matmul(y, y.transpose(0, 2, 1))
+    d = np.empty((*y.shape[:2], y.shape[1]))
+    for block, product in zip(y, d, strict=True):  # NumPy's would wake the threads of another BLAS
+        product[:] = dgemm(1.0, block.T, block.T, trans_a=1)
     half = 0.5 * np.einsum("bii->bi", d)
     if not half.max(initial=0.0) < MOST_FOR_BLOCKS:
         return np.array([cdist(block, block, "sqeuclidean") for block in x]) * -0.5

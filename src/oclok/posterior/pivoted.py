@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.linalg.blas import dgemv
 from scipy.linalg.lapack import dpstrf
 
 from oclok.posterior.kernels import Covariance
@@ -54,7 +55,8 @@ def pivoted_cholesky(
             if not left > tolerance or (give_up and _is_hopeless(path, tolerance, rank)):
                 break
             row = k_X(X[pivot : pivot + 1])[0]
-            row -= F[:j, pivot] @ F[:j]
+            if j:
+                row = dgemv(-1.0, F[:j].T, F[:j, pivot], beta=1.0, y=row, overwrite_y=1)
             row /= math.sqrt(left)
             row[pivot] = math.sqrt(left)  # a `WhiteKernel` has its variance on the diagonal only
             F[j] = row
