@@ -8,7 +8,7 @@ outcomes that does costs 1.6 times one that does not.
 from __future__ import annotations
 
 from oclok.persistence import Persistent
-from oclok.posterior.dictionary.catching_up import AT_ONCE, PER_CALL, CatchingUp
+from oclok.posterior.dictionary.catching_up import PER_CALL, CatchingUp
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.dictionary.selection import finer_model
 from oclok.posterior.observations import Observations
@@ -20,6 +20,9 @@ from oclok.typing import FloatArray
 FINER = 10.0
 #: Outcomes up to which it is asked: from here on nearly every round would be undecided.
 MOST_TO_REFINE = 50_000
+#: Outcomes that it learns within the round that asks: 5 ms at rank 160. If it missed more, it
+#: learns them in parts, and does not answer until then.
+LEARNED_WHEN_ASKED = 768
 
 
 class FinerDictionary(Persistent):
@@ -44,15 +47,15 @@ class FinerDictionary(Persistent):
             tolerance = FINER / max(count, 1_000) * model.tolerance
             self._learner = CatchingUp(finer_model(model, [known.contexts, remembered], tolerance))
             self._made_at = count
-        if count - self._learner.size > AT_ONCE:
+        if count - self._learner.size > LEARNED_WHEN_ASKED:
             return prediction  # `advance` will teach it
-        self._learner.learn(known, AT_ONCE)
+        self._learner.learn(known, LEARNED_WHEN_ASKED)
         finer = self._learner.model
         return finer.refine(finer.predict(prediction)).without_work()
 
     def advance(self, known: Observations) -> None:
         """Learn a part of what it missed, if that is too much for the round that asks."""
-        if self._learner and len(known) - self._learner.size > AT_ONCE:
+        if self._learner and len(known) - self._learner.size > LEARNED_WHEN_ASKED:
             self._learner.learn(known, PER_CALL)
 
     def maintain(self, known: Observations) -> None:

@@ -43,8 +43,8 @@ PREDICTED_AT_ONCE = 4_000_000
 #: Outcomes that are learned at once.
 LEARNED_AT_ONCE = 2_048
 #: Outcomes, in updates of equal size, whose rounding is bounded closely at once; until then it is
-#: by a cheaper bound.
-SETTLED_AT_ONCE = 64
+#: by a cheaper bound, which is good enough as long as it is this fraction of the trace.
+SETTLED_AT_ONCE, GOOD_ENOUGH = 64, 0.1
 
 _NO_CONTEXTS: FloatArray = np.empty((0, 0))
 
@@ -179,7 +179,8 @@ class NystromModel(Model):
             return prediction
         X, (mean, std) = prediction.contexts, prediction
         tight = replace(work, root=self._tight(work.phi, work.kappa), is_tight=True)
-        errors = self._bounds(std, tight, self._tight_trace())
+        is_good = self._rough_trace <= GOOD_ENOUGH * self._trace
+        errors = self._bounds(std, tight, self.trace if is_good else self._tight_trace())
         return Prediction(X, mean, std, *errors, self._version, tight)
 
     def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
