@@ -148,7 +148,7 @@ def test_the_bounds_hold_for_coarse_dictionaries(tolerance: float, seed: int) ->
 def test_refining_tightens_the_bounds(kernel: Any) -> None:
     rng = np.random.default_rng(0)
     ours, exact = both(kernel)
-    learn((ours, exact), rng.random((1_000, 2)), rng)
+    learn((ours, exact), rng.random((700, 2)), rng)
     x = rng.random((50, 2))
     first, finer = ours.predict(x), finest(ours, x)
     assert np.max(finer.mean_error) < 0.1 * np.max(first.mean_error)
