@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -55,12 +55,12 @@ class Belief:
 
     def replaced(self, arms: IntArray, other: Belief) -> Belief:
         """Return this belief with that of `other`, of shape (K,), about the K `arms`."""
-        changed: dict[str, Any] = {}
+        changed: dict[str, FloatArray] = {}
         for name in ("index", "mean", "std", "error"):
             if (value := getattr(self, name)) is not None:
                 changed[name] = value.copy()
                 changed[name][arms] = getattr(other, name)
-        return replace(self, **changed)
+        return Belief(**changed, prediction=self.prediction)
 
 
 class Policy(Persistent, ABC):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import numpy as np
 
+from oclok.decision import Decision
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief
@@ -38,6 +39,9 @@ RUNNERS_UP, LOOKS = 2, 3
 MOST_PENDING = 512
 #: How often the posterior is asked for tighter bounds before a decision counts as unproven.
 REFINEMENTS = 2
+#: After so many unproven decisions in a row, it is asked once in as many rounds: a linear model of
+#: outcomes that are not linear has no proofs any more, and asking makes a round 1.5 times as long.
+PATIENCE = 8
 
 
 class UCBSettings(TypedDict, total=False):
@@ -84,6 +88,7 @@ class UCBPolicy(GPPolicy):
                 f"got {condition_on_chosen!r}"
             )
         self.condition_on_chosen = condition_on_chosen
+        self._unproven = 0
 
     def width(self, t: int, arms: int) -> float:
         """Return how many standard deviations the index adds in round `t` with `arms` arms."""
@@ -121,9 +126,13 @@ class UCBPolicy(GPPolicy):
             super_arm, belief = self._sharpen(t, belief, oracle, super_arm)
         if largest == 0.0 or oracle.is_stable(belief.index, super_arm, belief.error):
             return super_arm, belief, True
-        if largest == math.inf:
+        if largest == math.inf or (self._unproven >= PATIENCE and t % PATIENCE):
             return super_arm, belief, False
         return self._prove(t, belief, oracle, super_arm)
+
+    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
+        super()._record(decision, belief, oracle)
+        self._unproven = 0 if decision.is_exact else self._unproven + 1
 
     def _sharpen(
         self, t: int, belief: Belief, oracle: Oracle, super_arm: IntArray
@@ -176,7 +185,8 @@ class UCBPolicy(GPPolicy):
             if asked is before:
                 break
             belief = belief.replaced(positions, self._upper_bound(asked, t, len(index)))
-            super_arm = self._solve(oracle, belief.index)
+            if not np.array_equal(belief.index, index):  # and not just the bounds
+                super_arm = self._solve(oracle, belief.index)
             if oracle.is_stable(belief.index, super_arm, belief.error):
                 return super_arm, belief, True
             if asked.work is None:

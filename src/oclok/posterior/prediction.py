@@ -97,7 +97,7 @@ class Prediction:
 
     def without_work(self) -> Self:
         """Return the same prediction, of which no posterior knows more."""
-        return replace(self, state=None, work=None)
+        return type(self)(self.contexts, self.mean, self.std, self.mean_error, self.std_error)
 
     def without_bounds(self) -> Self:
         """Return the same prediction with no bound on its distance from exact."""

@@ -178,7 +178,8 @@ class NystromModel(Model):
         if work.is_tight:
             return prediction
         X, (mean, std) = prediction.contexts, prediction
-        tight = replace(work, root=self._tight(work.phi, work.kappa), is_tight=True)
+        root, largest = self._tight(work.phi, work.kappa), work.largest
+        tight = Features(work.phi, work.whitened, work.residual, root, largest, work.kappa, True)
         is_good = self._rough_trace <= GOOD_ENOUGH * self._trace
         errors = self._bounds(std, tight, self.trace if is_good else self._tight_trace())
         return Prediction(X, mean, std, *errors, self._version, tight)
