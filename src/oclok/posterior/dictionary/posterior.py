@@ -133,11 +133,13 @@ class DictionaryPosterior(WrappingPosterior):
         """Return a prediction with tighter bounds; `prediction` itself if there is none.
 
         First rounding is bounded closely; asked for more, the finer dictionary answers, unless
-        it is still learning the past.
+        it is still learning the past. With too many outcomes neither is worth a round's time.
         """
+        if len(self) > MOST_TO_REFINE:
+            return prediction
         refined = self._model.refine(prediction)
         if refined is not prediction:
-            return refined.without_work() if len(self) > MOST_TO_REFINE else refined
+            return refined
         if prediction.work is None or not isinstance(self._model, NystromModel):
             return prediction
         remembered = self._remembered.array[-REMEMBERED:]

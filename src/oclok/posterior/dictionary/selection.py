@@ -50,7 +50,10 @@ def first_model(
     candidates = sample([*observed, remembered])
     if MARGIN * tolerance < LEAST_PIVOT * prior.largest(candidates):
         return None
-    pivots, F, left = pivoted_cholesky(prior, candidates, largest, MARGIN * tolerance, give_up=True)
+    give_up = prior.is_stationary  # others may have a finite rank, where all variance ends at once
+    pivots, F, left = pivoted_cholesky(
+        prior, candidates, largest, MARGIN * tolerance, give_up=give_up
+    )
     if left > MARGIN * tolerance or not 0 < len(pivots) < LARGEST_FRACTION * len(candidates):
         return None
     model = NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T, tolerance)
