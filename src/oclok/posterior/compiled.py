@@ -63,6 +63,7 @@ def _compilers() -> dict[type, Callable[[Any], _Compiled]]:
         kernels.Sum: _sum,
         kernels.Product: _product,
         kernels.ConstantKernel: _constant,
+        kernels.DotProduct: _dot_product,
         kernels.RBF: _rbf,
         kernels.Matern: _matern,
         kernels.RationalQuadratic: _rational_quadratic,
@@ -88,6 +89,21 @@ def called(function: Any, *contexts: FloatArray) -> FloatArray:
 def _constant(kernel: Any) -> _Compiled:
     value = float(kernel.constant_value)
     return lambda Y: lambda X: value, lambda X: value, lambda X: value
+
+
+def _dot_product(kernel: Any) -> _Compiled:
+    offset = float(kernel.sigma_0) ** 2
+
+    def product(X: FloatArray, Y: FloatArray) -> FloatArray:
+        result: FloatArray = dgemm(1.0, Y.T, X.T, trans_a=1).T  # in C order
+        result += offset
+        return result
+
+    return (
+        lambda Y: lambda X: product(X, Y),
+        lambda X: np.einsum("nd,nd->n", X, X) + offset,
+        lambda X: np.array([product(block, block) for block in X]),
+    )
 
 
 def _sum(kernel: Any) -> _Compiled:
