@@ -20,7 +20,7 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, dgemv
 from scipy.spatial.distance import cdist
 
 from oclok.errors import ContextError, InputError
@@ -95,7 +95,10 @@ def _dot_product(kernel: Any) -> _Compiled:
     offset = float(kernel.sigma_0) ** 2
 
     def product(X: FloatArray, Y: FloatArray) -> FloatArray:
-        result: FloatArray = dgemm(1.0, Y.T, X.T, trans_a=1).T  # in C order
+        if len(X) == 1:  # a pivot
+            result: FloatArray = dgemv(1.0, Y.T, X[0], trans=1)[None]
+        else:
+            result = dgemm(1.0, Y.T, X.T, trans_a=1).T  # in C order
         result += offset
         return result
 
