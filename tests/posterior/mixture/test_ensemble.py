@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF
 
 from oclok.errors import NumericalError
 from oclok.persistence import dumps, loads
@@ -43,19 +43,6 @@ def test_members_that_foresaw_badly_are_dropped(count):
     ensemble.drop(known)
     assert lengthscales(ensemble) == {0.5}
     assert all(len(member) == count for member in ensemble.members)
-
-
-@pytest.mark.parametrize("count", [60, 400])
-def test_a_flat_member_leaves_one_that_tells_arms_apart(count):
-    rng = np.random.default_rng(0)
-    observations = Observations()
-    observations.extend(rng.random((count, 1)), rng.standard_normal(count))
-    known = Known(observations, ContextScale(is_fixed=True), 0.0)
-    ensemble = Ensemble([*KERNELS, ConstantKernel(1.0)], RATIOS, 1, 0)
-    ensemble.learn_first(known)
-    ensemble.drop(known)
-    assert Mixed.of(ensemble.members, known.prior).heaviest.is_flat
-    assert not all(member.is_flat for member in ensemble.members)
 
 
 def test_few_outcomes_drop_nobody():

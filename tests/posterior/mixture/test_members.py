@@ -89,14 +89,11 @@ def test_default_candidates_serve_any_dimension(dimension):
 
 
 @pytest.mark.parametrize("dimension", [1, 5, 64])
-def test_default_kernels_vary_by_one_between_contexts_and_one_not_at_all(dimension):
+def test_default_kernels_vary_by_one_between_contexts(dimension):
     X = np.random.default_rng(1).random((400, dimension))
-    *varied, flat = (candidate.kernel(X) for candidate in default_candidates(dimension))
-    spreads = np.array([np.diag(K).mean() - K.mean() for K in varied])
+    covariances = [candidate.kernel(X) for candidate in default_candidates(dimension)]
+    spreads = np.array([np.diag(K).mean() - K.mean() for K in covariances])
     assert spreads[:8] == pytest.approx(1.0, abs=0.15)  # the others have effects of arms as well
-    assert np.ptp(flat) == 0.0
-    members = [Member(candidate.kernel, RATIO) for candidate in default_candidates(dimension)]
-    assert [member.is_flat for member in members] == [False] * 10 + [True]
 
 
 def test_a_corrected_outcome_counts_as_if_learned_so_with_a_dictionary():
