@@ -55,6 +55,8 @@ class FinerDictionary(Persistent):
 
     def advance(self, known: Observations) -> None:
         """Learn a part of what it missed, if that is too much for the round that asks."""
+        if len(known) > MOST_TO_REFINE:
+            self._learner = None  # nobody will ask any more
         if self._learner and len(known) - self._learner.size > LEARNED_WHEN_ASKED:
             self._learner.learn(known, PER_CALL)
 
