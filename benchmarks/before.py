@@ -16,18 +16,16 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from oclok.problems import Crowdsourcing
+from benchmarks.workload import NOISE_STD, ORACLE, Played, Task, play, tasks
 
 BEFORE = "oclok_before"
-NOISE_STD, K, ROUNDS = 0.1, 5, 250
+ROUNDS = 250
 POSTERIORS = ("DictionaryPosterior", "ExactPosterior")
 
 
@@ -42,44 +40,31 @@ def extract(commit: str, folder: Path) -> None:
         path.write_text(re.sub(r"\b(from|import) oclok\b", rf"\1 {BEFORE}", text), "utf-8")
 
 
-def times(package: str, posterior: str) -> tuple[np.ndarray, list[list[int]]]:
-    """Return the seconds of every round, and what was chosen in it."""
+def played(package: str, posterior: str, rounds: list[Task]) -> Played:
+    """Play `rounds` with the posterior of that name out of `package`."""
     policies, oracles, posteriors = (
         importlib.import_module(f"{package}.{name}")
         for name in ("policies", "oracles", "posterior")
     )
-    rng = np.random.default_rng(1)
     belief = getattr(posteriors, posterior)(RBF(1.0), NOISE_STD)
-    policy: Any = policies.OClokUCB(posterior=belief, oracle=oracles.TopK(K))
-    taken, chosen = [], []
-    for arms in Crowdsourcing(rounds=ROUNDS, seed=0):
-        start = time.perf_counter()
-        decision = policy.select(arms.contexts)
-        middle = time.perf_counter()
-        means = arms.means[decision.super_arm]
-        outcomes = means + NOISE_STD * rng.standard_normal(len(means))
-        again = time.perf_counter()
-        policy.update(decision, outcomes)
-        taken.append(time.perf_counter() - again + middle - start)
-        chosen.append(decision.super_arm.tolist())
-    return np.array(taken), chosen
+    return play(policies.OClokUCB(posterior=belief, oracle=oracles.TopK(ORACLE.k)), rounds)
 
 
 def compare(repeats: int) -> None:
     """Print how long rounds take, with either posterior, in all and in the median."""
+    rounds = tasks(ROUNDS)
     for posterior in POSTERIORS:
-        least = {package: np.full(ROUNDS, np.inf) for package in (BEFORE, "oclok")}
-        chosen: dict[str, Any] = {}
+        runs: dict[str, list[Played]] = {BEFORE: [], "oclok": []}
         for _ in range(repeats):
-            for package, known in least.items():
-                taken, chosen[package] = times(package, posterior)
-                np.minimum(known, taken, out=known)
-        before, now = least.values()
+            for package, known in runs.items():
+                known.append(played(package, posterior, rounds))
+        before, now = (np.min([run.seconds for run in known], axis=0) for known in runs.values())
+        same = runs[BEFORE][0].equal(runs["oclok"][0])
         print(
             f"{posterior}: all rounds {1e3 * before.sum():.1f} → {1e3 * now.sum():.1f} ms, "
             f"{now.sum() / before.sum():.3f}; median round {1e6 * np.median(before):.0f} → "
             f"{1e6 * np.median(now):.0f} µs, {np.median(now) / np.median(before):.3f}; "
-            f"same super arms: {chosen[BEFORE] == chosen['oclok']}"
+            f"{same} of {ROUNDS} super arms are the same"
         )
 
 

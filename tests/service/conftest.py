@@ -236,3 +236,11 @@ def server(tmp_path_factory):
     running = Server(f"sqlite:///{folder / 'oclok.db'}", folder).start()
     yield running
     running.kill(signal.SIGTERM)
+
+
+@pytest.fixture
+def agent(server, settings, request):
+    """The address of a fresh agent."""
+    name = "t-" + "".join(c if c.isalnum() else "-" for c in request.node.name)[:50]
+    assert server.client.put(f"/v1/agents/{name}", json=settings).status_code == 201
+    return f"/v1/agents/{name}"

@@ -31,14 +31,6 @@ WRONG = {
 }
 
 
-@pytest.fixture
-def agent(server, settings, request):
-    """The address of a fresh agent."""
-    name = "t-" + "".join(c if c.isalnum() else "-" for c in request.node.name)[:50]
-    assert server.client.put(f"/v1/agents/{name}", json=settings).status_code == 201
-    return f"/v1/agents/{name}"
-
-
 def test_malformed_bodies_are_refused_with_a_reason_and_change_nothing(server, agent, make_arms):
     rng = random.Random(0)
     arms = make_arms(np.random.default_rng(6))

@@ -11,14 +11,6 @@ from oclok import Agent
 from oclok.oracles import TopK
 
 
-@pytest.fixture
-def agent(server, settings, request):
-    """The address of a fresh agent."""
-    name = "t-" + "".join(c if c.isalnum() else "-" for c in request.node.name)[:50]
-    assert server.client.put(f"/v1/agents/{name}", json=settings).status_code == 201
-    return f"/v1/agents/{name}"
-
-
 def test_put_is_201_then_200_and_409_if_it_differs(server, agent, settings):
     assert server.client.put(agent, json=settings).status_code == 200
     answer = server.client.put(agent, json=settings | {"deadline": 60.0})

@@ -105,7 +105,7 @@ def _dot_product(kernel: Any) -> _Compiled:
     return (
         lambda Y: lambda X: product(X, Y),
         lambda X: np.einsum("nd,nd->n", X, X) + offset,
-        lambda X: np.array([product(block, block) for block in X]),
+        lambda X: _products_of_blocks(X) + offset,
     )
 
 
@@ -233,13 +233,19 @@ class _Exponents:
         return result
 
 
+def _products_of_blocks(X: FloatArray) -> FloatArray:
+    """Return XXᵀ of each block; NumPy's `matmul` would wake the threads of another BLAS."""
+    products = np.empty((*X.shape[:2], X.shape[1]))
+    for block, product in zip(X, products, strict=True):
+        product[:] = dgemm(1.0, block.T, block.T, trans_a=1)
+    return products
+
+
 def _exponents_of_blocks(X: FloatArray, length_scale: FloatArray) -> FloatArray:
     """Return -d²/2 between the contexts of each block, (B, n, n), as one product per block."""
     x = X / length_scale
     y = x - np.add.reduce(x, axis=1, keepdims=True) / x.shape[1]
-    d = np.empty((*y.shape[:2], y.shape[1]))
-    for block, product in zip(y, d, strict=True):  # NumPy's would wake the threads of another BLAS
-        product[:] = dgemm(1.0, block.T, block.T, trans_a=1)
+    d = _products_of_blocks(y)
     half = 0.5 * np.einsum("bii->bi", d)
     if not half.max(initial=0.0) < MOST_FOR_BLOCKS:
         return np.array([cdist(block, block, "sqeuclidean") for block in x]) * -0.5

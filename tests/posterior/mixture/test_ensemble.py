@@ -88,13 +88,19 @@ def test_learning_that_fails_for_all_members_leaves_them_as_they_are():
     assert [len(member) for member in ensemble.members] == [20] * 4
 
 
-def test_members_keep_the_contexts_of_the_same_outcomes_once():
-    known, ensemble = smooth(100), Ensemble(None, RATIOS, 1, 0)
+def tried(ensemble, known):
+    """Return the ensemble after all trials and fits on what is known."""
     ensemble.learn_first(known)
     ensemble.drop(known)
     ensemble.begin(known)
     while ensemble.work(known, 5):
         pass
+    return ensemble
+
+
+def test_members_keep_the_contexts_of_the_same_outcomes_once():
+    known = smooth(100)
+    ensemble = tried(Ensemble(None, RATIOS, 1, 0), known)
     assert any(member.is_fitted for member in ensemble.members)
     assert keeps_contexts_once(ensemble)
     assert keeps_contexts_once(loads(dumps(ensemble)))
@@ -107,12 +113,8 @@ def keeps_contexts_once(ensemble):
 
 
 def test_surprises_begin_trials_again_only_after_a_quarter_more_outcomes():
-    known, ensemble = smooth(200), Ensemble(KERNELS, RATIOS, 1, 0)
-    ensemble.learn_first(known)
-    ensemble.drop(known)
-    ensemble.begin(known)
-    while ensemble.work(known, 5):
-        pass
+    known = smooth(200)
+    ensemble = tried(Ensemble(KERNELS, RATIOS, 1, 0), known)
     x, y, w = smooth(50, seed=1).at()
     y = y + 3 * (-1.0) ** np.arange(50)
     for rows in (slice(0, 49), slice(49, 50)):

@@ -331,7 +331,8 @@ class VecchiaModel(Model):
             if neighbours.shape[1] == 0:
                 continue
             y = self._y[neighbours]
-            noise = np.where(neighbours == NONE, NO_OUTCOME, self._noise[neighbours])
+            noise = np.zeros((len(y), y.shape[1] + 1))  # that of the context itself is 0
+            noise[:, :-1] = np.where(neighbours == NONE, NO_OUTCOME, self._noise[neighbours])
             near = np.concatenate([self._X[neighbours], X[part, None]], axis=1)
             covariances = self.prior.of_blocks(near)
             for i, n in enumerate(neighbours):
@@ -380,7 +381,7 @@ class VecchiaModel(Model):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return h and e, each (n,), and Φ_n (r, n) for the neighbours n of a context.
 
-        `prior` is the covariance of all of them, the context last, and `phi` its φ.
+        `noise` and `prior` are those of all of them, the context last, and `phi` is its φ.
         """
         count = len(n)
         Phi = np.empty((count + 1, len(phi)))
@@ -388,7 +389,7 @@ class VecchiaModel(Model):
         self._phi.take(n, axis=0, out=Phi[:count], mode="wrap")  # without a buffer
         E = dsyrk(-1.0, Phi.T, trans=1, beta=1.0, c=prior.T, lower=1, overwrite_c=1)
         e = E[count, :count].copy()
-        E.ravel(order="K")[: -count - 1 : count + 2] += noise  # its diagonal but the last entry
+        add_to_diagonal(E, noise)
         _, h, failed = dposv(E[:count, :count], e, lower=1)
         if failed:  # by rounding; without its neighbours, it is the less certain
             h = np.zeros(count)
