@@ -160,6 +160,7 @@ class Log:
         """Keep a snapshot, unless there is a later one."""
         values = {"agent": agent, "seq": seq, "now": time.time(), "content": content}
         with self.database.write() as connection:
+            connection.detach()  # closed at the end: SQLite would keep a copy for the next time
             connection.execute(_SAVE_SNAPSHOT, values)
 
     def _write(
