@@ -165,7 +165,7 @@ class Decisions(Persistent):
         self._tables["waiting"][row] -= waited
         self._waiting -= waited
         if waited and not self._tables["waiting"][row]:
-            self._settle(decision)
+            self._settle(self._ids[row])  # and not `decision`, which may be a second copy of it
 
     def due(self, before: float) -> list[str]:
         """Return the open decisions made at `before` or earlier, oldest first."""
