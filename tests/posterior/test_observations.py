@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from oclok.errors import FeedbackError
 from oclok.persistence import dumps, loads
-from oclok.posterior.observations import Observations, Rows, SharedRows
+from oclok.posterior.observations import Observations, Rows
 
 
 @given(
@@ -45,36 +45,12 @@ def test_rows_forgotten_leave_no_trace_not_even_their_width() -> None:
     np.testing.assert_array_equal(rows.array, np.ones((2, 4)))
 
 
-def test_contexts_shared_by_two_are_kept_once_whoever_is_ahead() -> None:
-    X, y = np.random.default_rng(0).random((90, 3)), np.arange(90.0)
-    rows = SharedRows()
-    first, second = Observations(rows), Observations(rows)
-    first.extend(X[:70], y[:70])
-    for start in range(0, 90, 30):
-        part = slice(start, start + 30)
-        second.extend(X[part], 2 * y[part])
-        np.testing.assert_array_equal(second.contexts, X[: start + 30])
-    np.testing.assert_array_equal(first.contexts, X[:70])
-    np.testing.assert_array_equal(first.outcomes, y[:70])
-    np.testing.assert_array_equal(second.outcomes, 2 * y)
-
-
 def test_the_latest_of_equal_outcomes_is_found_each_once() -> None:
     known = Observations()
     known.extend(np.array([[0.0], [1.0], [0.0], [0.0]]), np.array([5.0, 5.0, 5.0, 6.0]))
     assert known.find(np.zeros((2, 1)), np.array([5.0, 5.0])).tolist() == [2, 0]
     with pytest.raises(FeedbackError, match=r"no outcome 6\.0"):
         known.find(np.ones((1, 1)), np.array([6.0]))
-
-
-def test_outcomes_dropped_by_one_leave_the_contexts_of_those_who_share_them() -> None:
-    rows, X = SharedRows(), np.arange(6.0).reshape(3, 2)
-    one, other = Observations(rows), Observations(rows)
-    for observations in (one, other):
-        observations.extend(X, np.zeros(3))
-    one.truncate(1)
-    np.testing.assert_array_equal(one.contexts, X[:1])
-    np.testing.assert_array_equal(other.contexts, X)
 
 
 def test_after_all_outcomes_were_dropped_contexts_may_have_another_dimension() -> None:

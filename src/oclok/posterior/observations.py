@@ -31,6 +31,10 @@ class Rows(Persistent):
         """Entries of a row; None before the first."""
         return int(self._buffer.shape[1]) if self._size else None
 
+    def at(self, rows: slice | IntArray) -> FloatArray:
+        """Return the rows at positions."""
+        return self.array[rows]
+
     def extend(self, rows: FloatArray) -> None:
         """Add `rows` at the end."""
         self.put(self._size, rows)
@@ -69,24 +73,17 @@ class Rows(Persistent):
         self._size = len(self._buffer)
 
 
-class SharedRows(Rows):
-    """Contexts of all who learn the same outcomes in the same order, sooner or later."""
-
-    def truncate(self, size: int) -> None:
-        """Keep all rows, as others may have learned more; they are written over, or not seen."""
-
-
 class Observations(Persistent):
     """All that was observed: contexts (N, D), outcomes (N,) and their weights (N,).
 
     An outcome of weight w has noise variance σ² / w; by default w = 1.
 
     Args:
-        rows: where the contexts are kept with those of others: most of what an outcome takes is
-            its context.
+        rows: where the contexts are, if others have them, too; perhaps more than were learned
+            here. Most of what an outcome takes is its context.
     """
 
-    def __init__(self, rows: SharedRows | None = None) -> None:
+    def __init__(self, rows: Rows | None = None) -> None:
         self._X, self._y, self._weights = Rows() if rows is None else rows, Rows(), Rows()
 
     def __len__(self) -> int:
@@ -99,13 +96,13 @@ class Observations(Persistent):
 
     @property
     def rows(self) -> Rows:
-        """Where the contexts are kept; others may be ahead."""
+        """Where the contexts are; others may be ahead."""
         return self._X
 
     @property
     def contexts(self) -> FloatArray:
         """Shape (N, D); a view, valid until the next change."""
-        return self._X.array[: len(self)]
+        return self._X.at(slice(len(self)))
 
     @property
     def outcomes(self) -> FloatArray:
@@ -116,6 +113,10 @@ class Observations(Persistent):
     def weights(self) -> FloatArray:
         """Shape (N,); a view, valid until the next change."""
         return self._weights.array
+
+    def at(self, rows: slice | IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return contexts, outcomes and weights at `rows`."""
+        return self._X.at(rows), self.outcomes[rows], self.weights[rows]
 
     def extend(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> None:
         """Add outcomes y (N,) seen at X (N, D)."""
@@ -137,7 +138,7 @@ class Observations(Persistent):
         found: list[int] = []
         for row, outcome in zip(X, y, strict=True):
             likely = np.flatnonzero(self.outcomes == outcome)
-            same = likely[(self.contexts[likely] == row).all(axis=1)]
+            same = likely[(self._X.at(likely) == row).all(axis=1)]
             same = same[~np.isin(same, found)]
             if not len(same):
                 raise FeedbackError(

@@ -33,12 +33,13 @@ def lengthscales(ensemble):
 
 
 def test_there_is_a_member_for_each_kernel_and_noise():
-    assert len(Ensemble(KERNELS, RATIOS, 1, 0).members) == 4
+    assert len(Ensemble(KERNELS, RATIOS, smooth(1), 0).members) == 4
 
 
 @pytest.mark.parametrize("count", [60, 400])
 def test_members_that_foresaw_badly_are_dropped(count):
-    known, ensemble = smooth(count), Ensemble(KERNELS, RATIOS, 1, 0)
+    known = smooth(count)
+    ensemble = Ensemble(KERNELS, RATIOS, known, 0)
     ensemble.learn_first(known)
     ensemble.drop(known)
     assert lengthscales(ensemble) == {0.5}
@@ -46,7 +47,8 @@ def test_members_that_foresaw_badly_are_dropped(count):
 
 
 def test_few_outcomes_drop_nobody():
-    known, ensemble = smooth(20), Ensemble(KERNELS, RATIOS, 1, 0)
+    known = smooth(20)
+    ensemble = Ensemble(KERNELS, RATIOS, known, 0)
     ensemble.learn_first(known)
     ensemble.drop(known)
     assert len(ensemble.members) == 4
@@ -54,7 +56,7 @@ def test_few_outcomes_drop_nobody():
 
 def test_many_outcomes_at_first_leave_the_members_that_learning_step_by_step_leaves():
     known = smooth(400)
-    at_once, stepwise = Ensemble(KERNELS, RATIOS, 1, 0), Ensemble(KERNELS, RATIOS, 1, 0)
+    at_once, stepwise = (Ensemble(KERNELS, RATIOS, known, 0) for _ in range(2))
     at_once.learn_first(known)
     x, y, w = known.at()
     for start in range(0, 400, 50):
@@ -66,7 +68,7 @@ def test_many_outcomes_at_first_leave_the_members_that_learning_step_by_step_lea
 
 def test_work_ends_and_a_fitted_member_comes_in():
     known = smooth(100)
-    ensemble = Ensemble(None, RATIOS, 1, 0)
+    ensemble = Ensemble(None, RATIOS, known, 0)
     ensemble.learn_first(known)
     ensemble.drop(known)
     assert ensemble.is_due(known)
@@ -80,7 +82,8 @@ def test_work_ends_and_a_fitted_member_comes_in():
 
 
 def test_learning_that_fails_for_all_members_leaves_them_as_they_are():
-    known, ensemble = smooth(20), Ensemble(KERNELS, RATIOS, 1, 0)
+    known = smooth(20)
+    ensemble = Ensemble(KERNELS, RATIOS, known, 0)
     ensemble.learn_first(known)
     bad = Prediction.of(np.full((3, 1), np.nan))
     with pytest.raises(NumericalError):
@@ -100,7 +103,7 @@ def tried(ensemble, known):
 
 def test_members_keep_the_contexts_of_the_same_outcomes_once():
     known = smooth(100)
-    ensemble = tried(Ensemble(None, RATIOS, 1, 0), known)
+    ensemble = tried(Ensemble(None, RATIOS, known, 0), known)
     assert any(member.is_fitted for member in ensemble.members)
     assert keeps_contexts_once(ensemble)
     assert keeps_contexts_once(loads(dumps(ensemble)))
@@ -114,7 +117,7 @@ def keeps_contexts_once(ensemble):
 
 def test_surprises_begin_trials_again_only_after_a_quarter_more_outcomes():
     known = smooth(200)
-    ensemble = tried(Ensemble(KERNELS, RATIOS, 1, 0), known)
+    ensemble = tried(Ensemble(KERNELS, RATIOS, known, 0), known)
     x, y, w = smooth(50, seed=1).at()
     y = y + 3 * (-1.0) ** np.arange(50)
     for rows in (slice(0, 49), slice(49, 50)):

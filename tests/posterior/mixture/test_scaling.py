@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oclok.posterior.mixture.scaling import ContextScale
+from oclok.persistence import dumps, loads
+from oclok.posterior.mixture.scaling import KEPT, ContextScale, ScaledRows
+from oclok.posterior.observations import Observations
 
 
 def test_contexts_offered_are_scaled_to_the_unit_cube_and_back():
@@ -62,3 +64,53 @@ def test_a_fixed_scale_leaves_contexts_as_they_are():
     assert not scale.is_outgrown(10)
     np.testing.assert_array_equal(scale.apply(100 * X), 100 * X)
     np.testing.assert_array_equal(scale.undo(scale.apply(X)), X)
+
+
+class TestScaledRows:
+    """Contexts of a mixture with more outcomes than are kept scaled."""
+
+    X = 10 * np.random.default_rng(0).random((KEPT + 452, 2))
+    y = np.arange(float(len(X)))
+    scale = ContextScale().refreshed(X)
+    x = scale.apply(X)
+
+    def rows(self):
+        known = Observations()
+        known.extend(self.X, self.y)
+        return ScaledRows(known, self.scale)
+
+    def test_members_see_what_they_have_learned_whoever_is_ahead(self):
+        rows, x, y = self.rows(), self.x, self.y
+        first, second = Observations(rows), Observations(rows)
+        first.extend(x[:2300], y[:2300])
+        for start in range(0, len(x), 500):
+            part = slice(start, start + 500)
+            second.extend(x[part], 2 * y[part])
+            np.testing.assert_array_equal(second.contexts, x[: start + 500])
+        np.testing.assert_array_equal(first.contexts, x[:2300])
+        np.testing.assert_array_equal(first.outcomes, y[:2300])
+        np.testing.assert_array_equal(second.outcomes, 2 * y)
+        assert second.find(x[[7, 2400]], 2 * y[[7, 2400]]).tolist() == [7, 2400]
+
+    def test_no_more_than_the_first_are_kept(self):
+        rows = self.rows()
+        member = Observations(rows)
+        for part in np.array_split(self.x, 25):
+            member.extend(part, np.zeros(len(part)))
+        assert 0 < len(rows) <= KEPT
+
+    def test_outcomes_dropped_by_one_leave_the_contexts_of_others(self):
+        rows = self.rows()
+        one, other = Observations(rows), Observations(rows)
+        for observations in (one, other):
+            observations.extend(self.x[:3], np.zeros(3))
+        one.truncate(1)
+        np.testing.assert_array_equal(one.contexts, self.x[:1])
+        np.testing.assert_array_equal(other.contexts, self.x[:3])
+
+    def test_contexts_are_there_after_loading_though_none_are_saved(self):
+        rows = self.rows()
+        loaded = loads(dumps(rows))
+        for stop in (3, len(self.x)):
+            np.testing.assert_array_equal(loaded.at(slice(stop)), self.x[:stop])
+        assert len(dumps(rows)) < self.X.nbytes + 2 * self.y.nbytes + 4_000

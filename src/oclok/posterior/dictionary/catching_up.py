@@ -29,8 +29,8 @@ class CatchingUp(Persistent):
 
     def learn(self, known: Observations, most: int) -> bool:
         """Learn at `most` so many further outcomes; return whether these were all."""
-        part = slice(self.size, self.size + most)
+        part = slice(self.size, min(self.size + most, len(known)))
         if self.size < len(known):
-            self.model.learn_all(known.contexts[part], known.outcomes[part], known.weights[part])
-        self.size = min(part.stop, len(known))
+            self.model.learn_all(*known.at(part))
+        self.size = part.stop
         return self.size == len(known)

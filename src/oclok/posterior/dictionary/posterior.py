@@ -39,7 +39,7 @@ from oclok.posterior.dictionary.selection import (
 )
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.exact import ExactPosterior
-from oclok.posterior.observations import Observations, Rows, SharedRows
+from oclok.posterior.observations import Observations, Rows
 from oclok.posterior.prediction import Asked, Prediction
 from oclok.posterior.wrapping import WrappingPosterior
 from oclok.typing import ArrayLike, FloatArray
@@ -124,8 +124,8 @@ class DictionaryPosterior(WrappingPosterior):
         """The posterior that answers now; see the head of this file."""
         return self._model
 
-    def share(self, contexts: SharedRows) -> None:
-        """Keep contexts in rows with others who learn the same outcomes; before the first one."""
+    def share(self, contexts: Rows) -> None:
+        """Have contexts where others who learn the same outcomes have them; before the first."""
         self.observations = Observations(contexts)
         self._model = self._exact()
 

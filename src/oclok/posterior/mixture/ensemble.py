@@ -32,7 +32,7 @@ from oclok.posterior.mixture.members import (
 )
 from oclok.posterior.mixture.relevance import RelevanceFit
 from oclok.posterior.mixture.scaling import SAMPLED, Known
-from oclok.posterior.observations import SharedRows
+from oclok.posterior.observations import Rows
 from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray, IntArray
 
@@ -71,18 +71,18 @@ class Ensemble(Persistent):
         kernels: kernels to choose from; None for the default set, and with it a member with a
             lengthscale per feature that is fitted.
         ratios: noise variances to choose from; a member is a kernel and a ratio.
-        dimension: D.
+        known: the first outcomes.
         seed: draws the outcomes that fits and trials look at.
     """
 
     def __init__(
-        self, kernels: list[Kernel] | None, ratios: list[float], dimension: int, seed: int
+        self, kernels: list[Kernel] | None, ratios: list[float], known: Known, seed: int
     ) -> None:
         self._is_default = kernels is None
-        self._candidates = _given(kernels) or default_candidates(dimension)
+        self._candidates = _given(kernels) or default_candidates(known.dimension)
         self._ratios = ratios
         self._rng = np.random.default_rng(seed)
-        self.members = _sharing(SharedRows(), members_of(self._candidates, ratios))
+        self.members = _sharing(known.scaled(), members_of(self._candidates, ratios))
         self._late: list[Member] = []
         self._trials: list[int] = []
         self._fit: RelevanceFit | None = None
@@ -111,7 +111,7 @@ class Ensemble(Persistent):
         """Learn everything anew: the contexts' scale or some outcomes have changed."""
         self._late = []
         x, y, w = known.at()
-        fresh = _sharing(SharedRows(), [member.empty() for member in self.members])
+        fresh = _sharing(known.scaled(), [member.empty() for member in self.members])
         self.members = _learned(fresh, [Prediction.of(x)] * len(fresh), y, w)
 
     def correct(
@@ -183,10 +183,8 @@ class Ensemble(Persistent):
         return True
 
     @property
-    def _contexts(self) -> SharedRows:
-        rows = self.members[0].posterior.observations.rows
-        assert isinstance(rows, SharedRows)
-        return rows
+    def _contexts(self) -> Rows:
+        return self.members[0].posterior.observations.rows
 
     def _better(self, tried: list[Member], known: Known) -> list[Member]:
         """Return those that foresee a sample of the outcomes better than all present members."""
@@ -236,8 +234,8 @@ def _given(kernels: list[Kernel] | None) -> list[Candidate]:
     return [Candidate(kernel) for kernel in kernels or ()]
 
 
-def _sharing(contexts: SharedRows, members: list[Member]) -> list[Member]:
-    """Return new members that keep the contexts they learn from in the same rows."""
+def _sharing(contexts: Rows, members: list[Member]) -> list[Member]:
+    """Return new members that have the contexts they learn from in the same rows."""
     for member in members:
         member.posterior.share(contexts)
     return members
@@ -263,8 +261,9 @@ def _learned(
     members: list[Member], parts: list[Prediction], y: FloatArray, weights: FloatArray
 ) -> list[Member]:
     """Let all members learn, and return those that can, in double precision; at least one."""
-    if len(y) > AT_ONCE:
-        members = copy.deepcopy(members)  # or a failure would leave them with a part of y
+    if len(y) > AT_ONCE:  # a failure would leave them with a part of y
+        rows = members[0].posterior.observations.rows
+        members = copy.deepcopy(members, {id(rows): rows})
     learned: list[Member] = []
     failure: NumericalError | None = None
     for member, part in zip(members, parts, strict=True):

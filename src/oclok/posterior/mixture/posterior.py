@@ -174,8 +174,8 @@ class MixturePosterior(Posterior):
                 ensemble.learn_first(self._known())
             else:
                 ensemble, parts = self._ensemble, self._asked(contexts, quick=True).parts
-                ensemble.learn(parts, y - self._offset, w)
                 self.observations.extend(X, y, w)
+                ensemble.learn(parts, y - self._offset, w)
         except NumericalError:
             self.observations.truncate(count)
             self.__dict__.update(before)
@@ -270,7 +270,7 @@ class MixturePosterior(Posterior):
         """Make all members, for contexts like those offered and X."""
         self._scale = self._scale.refreshed(X)
         self._offset = offset
-        self._ensemble = Ensemble(self._kernels, self._ratios, X.shape[1], self._seed)
+        self._ensemble = Ensemble(self._kernels, self._ratios, self._known(), self._seed)
         return self._ensemble
 
     def _asked(self, contexts: Asked, quick: bool = False) -> Average:

@@ -9,13 +9,13 @@ is at 0 whatever the span.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from oclok.persistence import Persistent
 from oclok.posterior.mixture.members import ScalePrior
-from oclok.posterior.observations import Observations
+from oclok.posterior.observations import Observations, Rows
 from oclok.typing import FloatArray, IntArray
 
 #: A scale is outgrown when a column's range has grown by this fraction; by that one if there are
@@ -33,6 +33,8 @@ SHAPE, RATE = 2.0, 1.0
 UNTOLD = 0.01
 #: Outcomes in a sample.
 SAMPLED = 128
+#: Contexts that are kept scaled. Up to about so many, posteriors ask for all of them every round.
+KEPT = 2_048
 
 
 class ContextScale(Persistent):
@@ -133,9 +135,17 @@ class Known(NamedTuple):
 
     def at(self, rows: slice | IntArray = slice(None)) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return contexts, outcomes and weights at `rows`."""
-        known = self.observations
-        x = self.scale.apply(known.contexts[rows])
-        return x, known.outcomes[rows] - self.offset, known.weights[rows]
+        X, y, weights = self.observations.at(rows)
+        return self.scale.apply(X), y - self.offset, weights
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return int(self.observations.contexts.shape[1])
+
+    def scaled(self) -> ScaledRows:
+        """Return the contexts for members that learn at this scale."""
+        return ScaledRows(self.observations, self.scale)
 
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return at most SAMPLED of them."""
@@ -148,6 +158,52 @@ class Known(NamedTuple):
         """The prior of the scale, in units of the outcomes' variance."""
         variance = float(self.observations.outcomes.var()) if len(self) else 0.0
         return ScalePrior(SHAPE, RATE * (variance if variance > 0 else UNTOLD))
+
+
+class ScaledRows(Rows):
+    """The contexts of a mixture as its members see them: beyond KEPT, scaled when asked for.
+
+    Members learn the same outcomes in the same order, sooner or later, and share them.
+
+    Args:
+        observations: of the mixture; it learns first.
+        scale: of the contexts; does not change, as members have learned with it.
+    """
+
+    def __init__(self, observations: Observations, scale: ContextScale) -> None:
+        super().__init__()
+        self._observations, self._scale = observations, scale
+
+    @property
+    def width(self) -> int | None:
+        """D; None before the first."""
+        return self._observations.dimension
+
+    def at(self, rows: slice | IntArray) -> FloatArray:
+        """Return contexts at positions."""
+        if isinstance(rows, slice) and rows.stop <= KEPT:
+            if len(self) < rows.stop:
+                super().put(0, self._scaled(slice(rows.stop)))
+            return super().at(rows)
+        return self._scaled(rows)
+
+    def put(self, start: int, rows: FloatArray) -> None:
+        """Take note of what a member has learned from position `start` on."""
+        if start <= len(self) and start + len(rows) <= KEPT:
+            super().put(start, rows)
+
+    def truncate(self, size: int) -> None:
+        """Keep all rows, as others may have learned more; they are written over, or not seen."""
+
+    def _scaled(self, rows: slice | IntArray) -> FloatArray:
+        return self._scale.apply(self._observations.rows.at(rows))
+
+    def _state(self) -> dict[str, Any]:
+        return {"observations": self._observations, "scale": self._scale}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super().__init__()
+        self._observations, self._scale = state["observations"], state["scale"]
 
 
 def _ends(X: FloatArray) -> FloatArray:
