@@ -109,7 +109,8 @@ def _calibration(residuals: FloatArray) -> Iterator[Finding]:
             "calibration",
             "warning",
             f"the model is overconfident: outcomes are {spread:.2g} times as far from what it "
-            "expects as it says; let the policy choose kernel and noise itself",
+            "expects as it says. Causes are a default outcome that is unlike the others, rare "
+            "outcomes far from the rest, or a kernel or noise that was given and does not fit",
         )
 
 
