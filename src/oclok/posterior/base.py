@@ -37,7 +37,8 @@ class Posterior(Persistent, ABC):
     went into that if nothing was learned since.
 
     Args:
-        kernel: a kernel of `sklearn.gaussian_process.kernels`, sums and products included.
+        kernel: a kernel of `sklearn.gaussian_process.kernels`, sums and products included; or the
+            `prior` of a posterior, compiled already.
         noise_std: standard deviation σ of the noise of an outcome.
 
     Attributes:
@@ -45,11 +46,13 @@ class Posterior(Persistent, ABC):
         observations: contexts, outcomes and weights learned so far.
     """
 
-    def __init__(self, kernel: Kernel, noise_std: float) -> None:
-        check_kernel(kernel)
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel | Covariance, noise_std: float) -> None:
+        if not isinstance(kernel, Covariance):
+            check_kernel(kernel)
+            kernel = Covariance(kernel)
+        self.prior = kernel
+        self.kernel = self.prior.kernel
         self.noise_std = as_noise_std(noise_std)
-        self.prior = Covariance(kernel)
         self.observations = Observations()
 
     @abstractmethod

@@ -25,6 +25,7 @@ from oclok.errors import NumericalError
 from oclok.posterior.base import Posterior, due_to_f
 from oclok.posterior.bounds import EPSILON, TINY, error_bounds, kernel_rounding
 from oclok.posterior.cholesky import GrowingCholesky
+from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.posterior.observations import Observations, Rows
 from oclok.posterior.prediction import Asked, Prediction
@@ -69,7 +70,7 @@ class ExactPosterior(Posterior):
         (array([0.546]), array([0.191]))
     """
 
-    def __init__(self, kernel: Kernel, noise_std: float) -> None:
+    def __init__(self, kernel: Kernel | Covariance, noise_std: float) -> None:
         super().__init__(kernel, noise_std)
         self._L = GrowingCholesky()
         self._z = Rows()
@@ -81,9 +82,9 @@ class ExactPosterior(Posterior):
         self._version = object()
 
     @classmethod
-    def of(cls, kernel: Kernel, noise_std: float, observations: Observations) -> ExactPosterior:
+    def of(cls, prior: Covariance, noise_std: float, observations: Observations) -> ExactPosterior:
         """Return the posterior given `observations`, which it shares and adds to."""
-        posterior = cls(kernel, noise_std)
+        posterior = cls(prior, noise_std)
         known, posterior.observations = observations, Observations()
         if len(known):
             posterior.update(known.contexts, known.outcomes, known.weights)

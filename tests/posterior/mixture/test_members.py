@@ -48,6 +48,20 @@ def test_evidence_from_innovations_is_that_of_all_outcomes_with_the_scale_integr
     assert found == pytest.approx(member.evidence(PRIOR), abs=1e-8)
 
 
+@pytest.mark.parametrize("batch", [70, 130, 400])
+def test_many_outcomes_at_once_are_worth_the_evidence_of_a_dense_computation(batch):
+    """First without a dictionary, then with one, and both in between."""
+    X, y = data(400)
+    w = np.where(np.arange(400) % 9, 1.0, 0.5)
+    member = Member(RBF(0.5), RATIO)
+    for start in range(0, 400, batch):
+        rows = slice(start, start + batch)
+        member.learn(Prediction.of(X[rows]), y[rows], w[rows])
+    assert member.posterior.rank < 400
+    expected = dense_evidence(RBF(0.5)(X), RATIO / w, y, PRIOR) + 0.5 * np.log(1 / w).sum()
+    assert member.evidence(PRIOR) == pytest.approx(expected, abs=0.02)
+
+
 def test_weighted_outcomes_have_noise_of_their_own():
     """Up to ½ Σ log w, which all members share."""
     X, y = data()
@@ -85,13 +99,13 @@ def test_default_candidates_serve_any_dimension(dimension):
     X = np.random.default_rng(0).random((20, dimension))
     for kernel, penalty in default_candidates(dimension):
         assert penalty >= 0
-        assert np.linalg.eigvalsh(kernel(X))[0] > -1e-6 * kernel.diag(X).max()
+        assert np.linalg.eigvalsh(kernel.of(X))[0] > -1e-6 * kernel.diagonal(X).max()
 
 
 @pytest.mark.parametrize("dimension", [1, 5, 64])
 def test_default_kernels_vary_by_one_between_contexts(dimension):
     X = np.random.default_rng(1).random((400, dimension))
-    covariances = [candidate.kernel(X) for candidate in default_candidates(dimension)]
+    covariances = [candidate.kernel.of(X) for candidate in default_candidates(dimension)]
     spreads = np.array([np.diag(K).mean() - K.mean() for K in covariances])
     assert spreads[:8] == pytest.approx(1.0, abs=0.15)  # the others have effects of arms as well
 

@@ -39,6 +39,7 @@ from oclok.posterior.dictionary.selection import (
 )
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.exact import ExactPosterior
+from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations, Rows
 from oclok.posterior.prediction import Asked, Prediction
 from oclok.posterior.wrapping import WrappingPosterior
@@ -86,7 +87,7 @@ class DictionaryPosterior(WrappingPosterior):
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Kernel | Covariance,
         noise_std: float,
         tolerance: float = 1e-8,
         max_rank: int = MAX_RANK,
@@ -106,7 +107,7 @@ class DictionaryPosterior(WrappingPosterior):
     ) -> DictionaryPosterior:
         """Return a posterior that has learned nothing, but has been offered the same contexts."""
         other = DictionaryPosterior(
-            kernel or self.kernel,
+            kernel or self.prior,
             noise_std or self.noise_std,
             self._given_tolerance,
             self.max_rank,
@@ -208,7 +209,7 @@ class DictionaryPosterior(WrappingPosterior):
 
     def _exact(self) -> ExactPosterior:
         """Return the exact posterior of all outcomes so far, which shares the observations."""
-        return ExactPosterior.of(self.kernel, self.noise_std, self.observations)
+        return ExactPosterior.of(self.prior, self.noise_std, self.observations)
 
     def _note(self, contexts: Asked) -> None:
         """Remember which contexts the dictionary, in use or to come, does not cover."""

@@ -231,7 +231,7 @@ def prior_members(
 
 
 def _given(kernels: list[Kernel] | None) -> list[Candidate]:
-    return [Candidate(kernel) for kernel in kernels or ()]
+    return [Candidate(Covariance(kernel)) for kernel in kernels or ()]
 
 
 def _sharing(contexts: Rows, members: list[Member]) -> list[Member]:
@@ -249,9 +249,9 @@ def _evidence_of(
     covariances: dict[int, FloatArray] = {}  # several members have the same kernel
     evidence = []
     for member in members:
-        kernel = member.posterior.kernel
+        kernel = member.posterior.prior
         if id(kernel) not in covariances:
-            covariances[id(kernel)] = Covariance(kernel).of(x)
+            covariances[id(kernel)] = kernel.of(x)
         found = dense_evidence(covariances[id(kernel)], member.ratio / w, y, prior)
         evidence.append(found - member.penalty)
     return np.array(evidence)

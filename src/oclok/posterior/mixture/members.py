@@ -23,7 +23,10 @@ from scipy.linalg.lapack import dpotrf
 
 from oclok.persistence import Persistent
 from oclok.posterior.dictionary import DictionaryPosterior
-from oclok.posterior.linalg import add_to_diagonal, factor
+from oclok.posterior.dictionary.regression import FEW
+from oclok.posterior.dictionary.vecchia import VecchiaModel
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.linalg import add_to_diagonal
 from oclok.posterior.mixture.relevance import LENGTHSCALE_PRIOR
 from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray
@@ -63,7 +66,7 @@ class ScalePrior(NamedTuple):
 class Candidate(NamedTuple):
     """A kernel that members may have, and what its prior weight takes off their log evidence."""
 
-    kernel: Kernel
+    kernel: Covariance
     penalty: float = 0.0
 
 
@@ -71,7 +74,7 @@ class Member(Persistent):
     """A kernel and a noise ratio: a posterior of f / s with its evidence.
 
     Args:
-        kernel: covariance of f / s.
+        kernel: covariance of f / s, perhaps compiled.
         ratio: ρ.
         number: which of the members to begin with it is; None for one that was fitted.
         penalty: what is taken off the log evidence, for its prior weight or for hyperparameters
@@ -79,7 +82,11 @@ class Member(Persistent):
     """
 
     def __init__(
-        self, kernel: Kernel, ratio: float, number: int | None = None, penalty: float = 0.0
+        self,
+        kernel: Kernel | Covariance,
+        ratio: float,
+        number: int | None = None,
+        penalty: float = 0.0,
     ) -> None:
         self.posterior = DictionaryPosterior(kernel, math.sqrt(ratio))
         self.posterior.tolerance = TOLERANCE * ratio
@@ -97,12 +104,12 @@ class Member(Persistent):
 
     def empty(self) -> Member:
         """Return the same member before any data."""
-        return Member(self.posterior.kernel, self.ratio, self.number, self.penalty)
+        return Member(self.posterior.prior, self.ratio, self.number, self.penalty)
 
     def learn(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> None:
         """Learn centred outcomes `y` (N,), of noise variance ρ / weights.
 
-        Up to `AT_ONCE` of them all or none; more bit by bit, as innovations cost their cube.
+        Up to `AT_ONCE` of them all or none; more bit by bit.
         """
         if len(y) <= AT_ONCE:
             self._learn(asked, y, weights)
@@ -147,25 +154,28 @@ class Member(Persistent):
         self._latest = np.empty(0)
 
     def _learn(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> None:
+        """Learn outcomes: few by their innovations, many without, which cost their cube.
+
+        (y - mean)ᵀS⁻¹(y - mean), with S the covariance of y, needs no S: the mean afterwards is
+        y - ρS⁻¹(y - mean). With neighbours alone it is not quite, and innovations are used.
+        """
         gain = self.posterior.information_gain
-        if (weights == 1.0).all():
+        is_local = isinstance(self.posterior.in_use, VecchiaModel)
+        if (len(y) <= FEW or is_local) and (weights == 1.0).all():
             z = self.posterior.learn(asked, y)[0]
+            squares = float(z @ z)
         else:
-            z = self._whitened(asked, y, weights)
-            self.posterior.update(asked, y, weights)
+            before = self.posterior.predict(asked)
+            self.posterior.update(before, y, weights)
+            residuals, noise = y - before.mean, self.ratio / weights
+            left = y - self.posterior.predict(before.contexts).mean
+            squares = max(float((residuals / noise) @ left), 0.0)
+            z = residuals / np.sqrt(before.std**2 + noise)
         self._count += len(y)
-        self._squares += float(z @ z)
+        self._squares += squares
         self._log_det += self.posterior.information_gain - gain
         self._log_det += 0.5 * len(y) * math.log(self.ratio)
         self._latest = np.concatenate([self._latest, z])[-LATEST:]
-
-    def _whitened(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> FloatArray:
-        prediction = self.posterior.predict(asked)
-        S = self.posterior.covariance(prediction)
-        add_to_diagonal(S, self.ratio / weights)
-        C = factor(S, self.ratio / float(weights.max()))
-        z: FloatArray = dtrsm(1.0, C, (y - prediction.mean)[:, None], lower=1)[:, 0]
-        return z
 
 
 def members_of(candidates: list[Candidate], ratios: list[float]) -> list[Member]:
@@ -201,11 +211,12 @@ def default_candidates(dimension: int) -> list[Candidate]:
 
     linear = DotProduct(1.0)
     stationary = stationary_candidates(dimension)
-    every = [*stationary, *map(Candidate, (linear, linear**2, linear**3))]
-    scaled = [Candidate(_of_unit_spread(kernel, dimension), p) for kernel, p in every]
+    every = [(c.kernel.kernel, c.penalty) for c in stationary]
+    every += [(kernel, 0.0) for kernel in (linear, linear**2, linear**3)]
+    scaled = [(_of_unit_spread(kernel, dimension), penalty) for kernel, penalty in every]
     for kernel in (_smooth(0.8, dimension), linear):
-        scaled.append(Candidate(_of_unit_spread(kernel, dimension) + _particular(dimension)))
-    return [Candidate(kernel + CONSTANT, penalty) for kernel, penalty in scaled]
+        scaled.append((_of_unit_spread(kernel, dimension) + _particular(dimension), 0.0))
+    return [Candidate(Covariance(kernel + CONSTANT), penalty) for kernel, penalty in scaled]
 
 
 def stationary_candidates(dimension: int) -> list[Candidate]:
@@ -218,7 +229,7 @@ def stationary_candidates(dimension: int) -> list[Candidate]:
     """
     median, spread = LENGTHSCALE_PRIOR
     return [
-        Candidate(_smooth(each, dimension), (math.log(each / median) / spread) ** 2 / 2)
+        Candidate(Covariance(_smooth(each, dimension)), (math.log(each / median) / spread) ** 2 / 2)
         for each in LENGTHSCALES
     ]
 
