@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtr
 
-from oclok.posterior.linalg import std_of
+from oclok.posterior.linalg import gram, std_of
 from oclok.posterior.mixture.members import Member, ScalePrior
 from oclok.posterior.prediction import Prediction
 from oclok.typing import FloatArray, IntArray
@@ -117,13 +117,12 @@ class Average(NamedTuple):
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance, shape (M, M)."""
-        mean = self.mixed.weights @ np.array([part.mean for part in self.parts])
-        total = np.zeros((len(mean), len(mean)))
         members, weights, scales, _ = self.mixed
+        means = np.array([part.mean for part in self.parts])
+        apart = np.sqrt(weights)[:, None] * (means - weights @ means)
+        total = gram(apart)
         for member, part, weight, scale in zip(members, self.parts, weights, scales, strict=True):
-            apart = part.mean - mean
             total += weight * scale * member.posterior.covariance(part)
-            total += weight * np.outer(apart, apart)
         return total
 
     def sample(self, rng: np.random.Generator) -> FloatArray:

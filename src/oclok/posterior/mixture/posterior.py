@@ -181,14 +181,16 @@ class MixturePosterior(Posterior):
             self.__dict__.update(before)
             raise
         self._scale.see(X)
-        ensemble.drop(self._known())
-        is_due = ensemble.is_due(self._known())
+        known = self._known()
+        ensemble.drop(known)
+        is_due = ensemble.is_due(known)
         if self._scale.is_outgrown(len(self), doubled=is_due):
             self._scale = self._scale.refreshed()
-            ensemble.relearn(self._known())
+            known = self._known()
+            ensemble.relearn(known)
         if is_due:
-            ensemble.begin(self._known())
-        ensemble.work(self._known(), len(y))
+            ensemble.begin(known)
+        ensemble.work(known, len(y))
         self._changed()
 
     def innovations(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,9 @@ is at 0 whatever the span.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +125,8 @@ class ContextScale(Persistent):
         return contexts
 
 
-class Known(NamedTuple):
+@dataclass(frozen=True)
+class Known:
     """All outcomes so far, centred, at contexts scaled."""
 
     observations: Observations
@@ -153,9 +156,9 @@ class Known(NamedTuple):
             return self.at()
         return self.at(np.sort(rng.choice(len(self), SAMPLED, replace=False)))
 
-    @property
+    @cached_property
     def prior(self) -> ScalePrior:
-        """The prior of the scale, in units of the outcomes' variance."""
+        """The prior of the scale, in units of the outcomes' variance, as of when it is asked."""
         variance = float(self.observations.outcomes.var()) if len(self) else 0.0
         return ScalePrior(SHAPE, RATE * (variance if variance > 0 else UNTOLD))
 
