@@ -246,3 +246,25 @@ def test_many_samples_have_the_moments_of_the_prediction() -> None:
     assert samples.shape == (4_000, 20)
     assert (np.abs(samples.mean(axis=0) - mean) < 5 * std / np.sqrt(4_000)).all()
     np.testing.assert_allclose(samples.std(axis=0) / std, 1.0, atol=0.15)
+
+
+class Tiring(RBF):
+    """An RBF of somebody's own that breaks where the first column is above 1."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        if np.max(X[:, 0]) > 1:
+            raise RuntimeError("too far")
+        return super().__call__(X, Y, eval_gradient)
+
+
+def test_an_error_of_a_kernel_leaves_the_outcomes_as_they_were():
+    X, y, x = data()
+    posterior = MixturePosterior([Tiring(0.5) + 1.0])
+    posterior.update(X, y)
+    before = posterior.predict(x)
+    with pytest.raises(RuntimeError, match="too far"):
+        posterior.update([[2.0, 0.5]], [1.0])
+    assert len(posterior) == len(y)
+    posterior.update(x[:3], [3.0, 3.1, 2.9])
+    assert len(posterior) == len(y) + 3
+    assert not np.array_equal(posterior.predict(x).mean, before.mean)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oclok.errors import InputError, NumericalError
+from oclok.errors import InputError
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.kernels import Covariance
@@ -176,7 +176,7 @@ class MixturePosterior(Posterior):
                 ensemble, parts = self._ensemble, self._asked(contexts, quick=True).parts
                 self.observations.extend(X, y, w)
                 ensemble.learn(parts, y - self._offset, w)
-        except NumericalError:
+        except BaseException:
             self.observations.truncate(count)
             self.__dict__.update(before)
             raise
