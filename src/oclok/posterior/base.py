@@ -51,9 +51,13 @@ class Posterior(Persistent, ABC):
             check_kernel(kernel)
             kernel = Covariance(kernel)
         self.prior = kernel
-        self.kernel = self.prior.kernel
         self.noise_std = as_noise_std(noise_std)
         self.observations = Observations()
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the prior."""
+        return self.prior.kernel
 
     @abstractmethod
     def predict(self, contexts: Asked) -> Prediction:

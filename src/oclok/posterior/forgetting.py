@@ -77,11 +77,6 @@ class ForgettingPosterior(WrappingPosterior):
         return self._inner
 
     @property
-    def kernel(self) -> Kernel:
-        """The kernel of the posterior inside."""
-        return self._inner.kernel
-
-    @property
     def noise_std(self) -> float:  # type: ignore[override]
         """The noise of the posterior inside."""
         return self._inner.noise_std

@@ -4,18 +4,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from oclok.posterior.base import Posterior
-from oclok.posterior.kernels import Covariance
-from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Asked
 from oclok.typing import ArrayLike, FloatArray
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: How surprising outcomes were and what of it is due to f, each (N,); see `Posterior.innovations`.
 Innovations = tuple[FloatArray, FloatArray]
@@ -30,16 +25,6 @@ class Model(Posterior):
     """
 
     _version: object
-
-    def __init__(self, prior: Covariance, noise_std: float) -> None:
-        self.prior = prior
-        self.noise_std = noise_std
-        self.observations = Observations()
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel of the prior."""
-        return self.prior.kernel
 
     @property
     def dimension(self) -> int:

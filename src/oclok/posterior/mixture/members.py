@@ -210,9 +210,7 @@ def default_candidates(dimension: int) -> list[Candidate]:
     from sklearn.gaussian_process.kernels import DotProduct
 
     linear = DotProduct(1.0)
-    stationary = stationary_candidates(dimension)
-    every = [(c.kernel.kernel, c.penalty) for c in stationary]
-    every += [(kernel, 0.0) for kernel in (linear, linear**2, linear**3)]
+    every = [*_stationary(dimension), (linear, 0.0), (linear**2, 0.0), (linear**3, 0.0)]
     scaled = [(_of_unit_spread(kernel, dimension), penalty) for kernel, penalty in every]
     for kernel in (_smooth(0.8, dimension), linear):
         scaled.append((_of_unit_spread(kernel, dimension) + _particular(dimension), 0.0))
@@ -227,9 +225,14 @@ def stationary_candidates(dimension: int) -> list[Candidate]:
     before any outcome it is the same for all arms, and so large that oracles for probabilities
     could not tell one set of arms from another.
     """
+    return [Candidate(Covariance(kernel), penalty) for kernel, penalty in _stationary(dimension)]
+
+
+def _stationary(dimension: int) -> list[tuple[Kernel, float]]:
+    """Return smooth kernels and their penalties."""
     median, spread = LENGTHSCALE_PRIOR
     return [
-        Candidate(Covariance(_smooth(each, dimension)), (math.log(each / median) / spread) ** 2 / 2)
+        (_smooth(each, dimension), (math.log(each / median) / spread) ** 2 / 2)
         for each in LENGTHSCALES
     ]
 
