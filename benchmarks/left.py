@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from benchmarks.report import Result, Row, Target, say
+from oclok.bench.problems import Codependency
 from oclok.oracles import TopK
 from oclok.policies import OClokUCB
-from oclok.problems import Codependency
 
 NOISE_STD, LEVEL, ARMS, K = 0.1, 0.9, 60, 5
 

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.compare.problems import PROBLEMS
 from benchmarks.report import Result, Row, Target, say
+from oclok.bench.problems.base import Round, fresh_seed
 from oclok.gradients import differentiate
 from oclok.policies import UCB
-from oclok.problems.base import Round, fresh_seed
 from oclok.typing import FloatArray
 
 NAMES = ("crowdsourcing", "channels", "codependency 0.5", "Friedman1", "diabetes", "movies")

@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.report import Result, Row, Target, say
 from benchmarks.timing import interleaved
+from oclok.bench.problems import Movies
 from oclok.oracles import (
     Coverage,
     Knapsack,
@@ -19,7 +20,6 @@ from oclok.oracles import (
     TIMPlus,
     TopK,
 )
-from oclok.problems import Movies
 
 #: Left nodes to choose, as in Simulation III.
 K = 3

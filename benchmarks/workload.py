@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok import OClokUCB
+from oclok.bench.problems import Crowdsourcing
 from oclok.oracles import TopK
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, SparsePosterior
-from oclok.problems import Crowdsourcing
 
 NOISE_STD = 0.1
 ORACLE = TopK(5)

@@ -11,10 +11,10 @@ import pandas as pd
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok import BayesUCB, OClokUCB
-from oclok.analysis import compare
+from oclok.bench.analysis import compare
+from oclok.bench.problems import Crowdsourcing
+from oclok.bench.simulation import simulate
 from oclok.policies import UCBPolicy
-from oclok.problems import Crowdsourcing
-from oclok.simulation import simulate
 
 
 class Cooling(UCBPolicy):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-from oclok.datasets import foursquare
+from oclok.bench.datasets import foursquare
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "oclok" / "datasets" / "tokyo.json"
 CHECKINS = 60_000

@@ -2,7 +2,7 @@
 
     python scripts/try_switches.py
 
-Rows that src/oclok/report/switches.csv has are not made again: delete it to start over, which
+Rows that src/oclok/bench/report/switches.csv has are not made again: delete it to start over, which
 takes about an hour on two cores. A draw is a seed and a repeat, as `oclok run` has them.
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from oclok.experiments import EXPERIMENTS, Run, play
-from oclok.experiments.backends import keep_to_one_thread
-from oclok.experiments.published import ONE_DRAW, as_published, in_scripts
-from oclok.labels import ACC, CC, OCLOK, soclok
-from oclok.report.switches import ALL
+from oclok.bench.experiments import EXPERIMENTS, Run, play
+from oclok.bench.experiments.backends import keep_to_one_thread
+from oclok.bench.experiments.published import ONE_DRAW, as_published, in_scripts
+from oclok.bench.labels import ACC, CC, OCLOK, soclok
+from oclok.bench.report.switches import ALL
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "oclok" / "report" / "switches.csv"
 KEY = ("experiment", "switches", "variant", "policy", "repeat")

@@ -36,7 +36,10 @@ def test_every_page_is_in_the_menu_of_the_site():
 def test_the_api_reference_has_every_public_name():
     pages = (page.read_text(encoding="utf-8") for page in (ROOT / "docs/api").glob("*.md"))
     documented = set(re.findall(r"^::: (.*)$", "\n".join(pages), re.M))
-    packages = "agent analysis experiments figures offline oracles policies posterior problems"
+    packages = (
+        "agent bench.analysis bench.experiments bench.figures bench.problems offline oracles "
+        "policies posterior"
+    )
     missing = []
     for package in packages.split():
         module = importlib.import_module(f"oclok.{package}")

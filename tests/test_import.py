@@ -18,7 +18,7 @@ def test_importing_oclok_is_light() -> None:
     loaded = modules_after("import oclok")
     assert not HEAVY & loaded
     assert not {name for name in loaded if name.split(".")[0] == "sklearn"}
-    assert not {name for name in loaded if name.startswith(("oclok.problems", "oclok.experiments"))}
+    assert not {name for name in loaded if name.startswith("oclok.bench")}
 
 
 def test_the_core_is_light_in_all_its_parts() -> None:

@@ -21,7 +21,7 @@ from benchmarks.compare.ours import OURS
 from benchmarks.compare.peers import PEERS, Player
 from benchmarks.compare.problems import PROBLEMS, ROUNDS
 from benchmarks.compare.report import NO_PEERS, write
-from oclok.problems.base import Round, fresh_seed
+from oclok.bench.problems.base import Round, fresh_seed
 
 FOLDER = Path(__file__).parent
 PLAYERS = {**OURS, **PEERS}

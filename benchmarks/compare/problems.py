@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.datasets import load_diabetes, load_digits
 
+from oclok.bench.problems import Channels, Codependency, Crowdsourcing, Movies
+from oclok.bench.problems.base import Problem, Round, gaussian
 from oclok.oracles import TopK
-from oclok.problems import Channels, Codependency, Crowdsourcing, Movies
-from oclok.problems.base import Problem, Round, gaussian
 from oclok.typing import FloatArray
 
 ROUNDS = 250

@@ -1,5 +1,5 @@
 """`python -m oclok`, and what the command `oclok` calls."""
-# Tested in tests/cli/test_run.py: it only starts the command line.
+# Tested in tests/bench/cli/test_run.py: it only starts the command line.
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> None:
         if is_service:
             from oclok.service.cli import main as run
         else:
-            from oclok.cli import main as run
+            from oclok.bench.cli import main as run
         run()
     except ModuleNotFoundError as missing:
         if (missing.name or "oclok").split(".")[0] == "oclok":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 
-from oclok.datasets.frames import (
+from oclok.bench.datasets.frames import (
     check_columns,
     feature_columns,
     numeric_columns,

@@ -18,6 +18,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from oclok import persistence
+from oclok.bench.problems import Crowdsourcing
 from oclok.errors import OclokError
 from oclok.oracles import Knapsack, Matching, Partition, TopK
 from oclok.oracles.base import Oracle
@@ -25,7 +26,6 @@ from oclok.policies import OClokUCB
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, Prediction
 from oclok.posterior.dictionary.catching_up import AT_ONCE
 from oclok.posterior.dictionary.posterior import FIRST_TRY
-from oclok.problems import Crowdsourcing
 
 Pair = tuple[DictionaryPosterior, ExactPosterior]
 

@@ -1,0 +1,13 @@
+"""Tables of rounds → the numbers behind summaries, figures and reports. No Matplotlib here."""
+
+from __future__ import annotations
+
+from oclok.extras import needs
+
+with needs("experiments"):
+    from oclok.bench.analysis.paired import compare
+    from oclok.bench.analysis.results import Results, load
+    from oclok.bench.analysis.summary import show_time, summarise
+    from oclok.bench.analysis.tables import complete
+
+__all__ = ["Results", "compare", "complete", "load", "show_time", "summarise"]

@@ -1,0 +1,172 @@
+"""Is one policy better than another? Differences and ratios of regret, paired by repeat.
+
+All policies of a repeat meet the same rounds and the same noise, so they are compared within
+repeats, and what is left to chance is the choice of repeats.
+
+| symbol | meaning                                                                              |
+|--------|--------------------------------------------------------------------------------------|
+| n      | number of repeats                                                                    |
+| d_i    | difference of final cumulative regret in repeat i, policy minus reference            |
+| r_i    | their ratio; its mean is geometric, so that a/b and b/a say the same                 |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtr, stdtrit
+
+from oclok.bench.analysis import measures
+from oclok.bench.analysis.tables import complete
+from oclok.errors import InputError
+from oclok.typing import FloatArray
+from oclok.validation import as_count, as_probability
+
+#: Fewer repeats than this are too few to resample: their intervals are Student's. Resamples of
+#: five repeats often have next to no spread, which makes one bootstrap-t interval in twenty three
+#: (normal) to five (lognormal) times as wide as Student's, and single ones eighty times.
+LEAST_RESAMPLED = 10
+
+#: Probability of a false claim among all policies of a variant that "significantly" stands for.
+SIGNIFICANCE = 0.05
+
+
+def compare(
+    table: pd.DataFrame,
+    reference: str | None = None,
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare the final cumulative regret of each policy with that of a `reference`.
+
+    Args:
+        table: of `run`, or of `simulate` with columns `policy` and `repeat`.
+        reference: label of a policy; the first one if left out.
+        level: of the confidence intervals.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+
+    Returns:
+        Table indexed by `variant` and `policy`, without the reference. Columns are
+
+        - `repeats`: n, those that both policies have,
+        - `regret`, `reference_regret`: mean regrets,
+        - `difference`: mean of d_i, with `difference_low` and `difference_high`,
+        - `ratio`: geometric mean of r_i, with `ratio_low` and `ratio_high`; NaN where a regret is
+          not above 0,
+        - `p_value`: of the paired t-test that the mean difference is 0,
+        - `p_holm`: the same, corrected by Holm's method for the number of policies in the variant.
+
+        Intervals are bootstrap-t (Efron and Tibshirani 1993, chapter 12), which in simulations of
+        10 repeats cover at 94% for normal and 92% for lognormal differences, where percentile
+        bootstrap has 90% and 84%; with fewer than `LEAST_RESAMPLED` repeats they are Student's.
+        With one repeat, intervals and p-values are NaN.
+    """
+    as_probability(level, "level")
+    as_count(resamples, "resamples")
+    finals = _final_regret(complete(table))
+    reference = choose_reference(table, reference)
+    rng = np.random.default_rng(as_count(seed, "seed", least=0))
+    rows = {}
+    for variant, wide in finals.items():
+        if reference not in wide:
+            continue
+        for policy in wide.columns.drop(reference):
+            pair = wide[[policy, reference]].dropna().to_numpy()
+            if len(pair):
+                rows[variant, policy] = _row(pair[:, 0], pair[:, 1], level, resamples, rng)
+    index = pd.MultiIndex.from_tuples(list(rows), names=["variant", "policy"])
+    result = pd.DataFrame(list(rows.values()), index=index, columns=_COLUMNS)
+    result["p_holm"] = result.groupby(level="variant", sort=False)["p_value"].transform(holm)
+    return result
+
+
+def choose_reference(table: pd.DataFrame, reference: str | None) -> str:
+    """Return `reference`, or the first policy if it is None; an error if there is none such."""
+    known = measures.policies(complete(table))
+    if reference is None:
+        return known[0]
+    if reference not in known:
+        raise InputError(f"there is no policy {reference!r} to compare with; got {known}")
+    return reference
+
+
+def holm(p_values: pd.Series) -> pd.Series:
+    """Return p-values corrected for their number by Holm's step-down method; NaN stay NaN.
+
+    Examples:
+        >>> holm(pd.Series([0.01, 0.04, 0.03])).round(2).tolist()
+        [0.03, 0.06, 0.06]
+    """
+    known = p_values.dropna().sort_values()
+    factors = np.arange(len(known), 0, -1)
+    corrected = np.minimum(1.0, np.maximum.accumulate(known.to_numpy() * factors))
+    return pd.Series(corrected, known.index).reindex(p_values.index)
+
+
+def bootstrap_interval(
+    values: FloatArray, level: float, resamples: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the bootstrap-t interval of the mean of independent `values`, shape (n,)."""
+    n = len(values)
+    if n < 2:
+        return np.nan, np.nan
+    mean, error = values.mean(), values.std(ddof=1) / np.sqrt(n)
+    tail = (1 - level) / 2
+    if n < LEAST_RESAMPLED:
+        margin = float(stdtrit(n - 1, 1 - tail)) * error
+        return mean - margin, mean + margin
+    drawn = values[rng.integers(0, n, (resamples, n))]
+    errors = drawn.std(axis=1, ddof=1) / np.sqrt(n)
+    varied = errors > 1e-12 * error  # one value n times over says nothing of the spread
+    if error == 0 or not varied.any():
+        return mean, mean
+    t = (drawn.mean(axis=1)[varied] - mean) / errors[varied]
+    low, high = np.quantile(t, [tail, 1 - tail])
+    return mean - high * error, mean - low * error
+
+
+_COLUMNS = [
+    *("repeats", "regret", "reference_regret"),
+    *("difference", "difference_low", "difference_high"),
+    *("ratio", "ratio_low", "ratio_high", "p_value"),
+]
+
+
+def _final_regret(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the regret at the end of the longest runs by variant: repeat × policy."""
+    keys = ["variant", "repeat", "policy"]
+    sums = measures.longest_runs(table).groupby(keys)["regret"].sum().unstack()
+    sums = sums[measures.policies(table)]
+    variants = measures.variants(table)
+    found = {variant: pd.DataFrame(sums.loc[variant]) for variant in variants}
+    return {variant: wide.dropna(axis="columns", how="all") for variant, wide in found.items()}
+
+
+def _row(
+    ours: FloatArray, theirs: FloatArray, level: float, resamples: int, rng: np.random.Generator
+) -> list[float]:
+    difference = ours - theirs
+    low, high = bootstrap_interval(difference, level, resamples, rng)
+    ratio = ratio_low = ratio_high = np.nan
+    if min(ours.min(), theirs.min()) > 0:
+        logs = np.log(ours / theirs)
+        ratio = float(np.exp(logs.mean()))
+        ratio_low, ratio_high = np.exp(bootstrap_interval(logs, level, resamples, rng))
+    return [
+        *(len(ours), ours.mean(), theirs.mean(), difference.mean(), low, high),
+        *(ratio, ratio_low, ratio_high, _t_test(difference)),
+    ]
+
+
+def _t_test(difference: FloatArray) -> float:
+    """Return the two-sided p-value of Student's t-test that the mean is 0."""
+    n = len(difference)
+    if n < 2:
+        return np.nan
+    error = difference.std(ddof=1) / np.sqrt(n)
+    if error == 0:
+        return 1.0 if difference[0] == 0 else 0.0
+    return float(2 * stdtr(n - 1, -abs(difference.mean() / error)))

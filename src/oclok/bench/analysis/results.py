@@ -1,0 +1,110 @@
+"""A results folder, read and made whole.
+
+settings.json      how the experiment was run
+results.parquet    one row per round, with the columns of `oclok.bench.analysis.tables`
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from oclok.bench.analysis.tables import complete
+from oclok.errors import DataError, InputError
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a results folder holds.
+
+    Attributes:
+        settings: of `settings.json`; empty where there is none.
+        rounds: the table of all rounds.
+    """
+
+    settings: dict[str, Any]
+    rounds: pd.DataFrame
+
+    @property
+    def experiment(self) -> str:
+        """The name of the experiment, such as "crowdsourcing"."""
+        return str(self.rounds["experiment"].iloc[0])
+
+    @property
+    def title(self) -> str:
+        """The name of the experiment, for people."""
+        return str(self.settings.get("title") or self.experiment.capitalize())
+
+    @property
+    def data(self) -> list[str]:
+        """The names of the data that were used, each once."""
+        return [name for name in self.rounds["data"].unique() if name]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of the rounds and of the policies."""
+        found = [self.settings.get("notes"), self.rounds.attrs.get("notes")]
+        policies = self.settings.get("policy_notes") or {}
+        versions = (self.rounds.attrs.get("versions") or {}).items()
+        mixed = [f"{name} {version}" for name, version in versions if ", " in version]
+        if mixed:
+            found.append(f"runs were made with several versions of packages: {'; '.join(mixed)}")
+        notes = [*found, *(f"{policy}: {note}" for policy, note in policies.items())]
+        return list(dict.fromkeys(str(note) for note in notes if note))
+
+    @property
+    def oracle(self) -> str:
+        """The oracle that was chosen for the experiment; empty where there is no choice."""
+        options = self.settings.get("options")
+        return str((options if isinstance(options, dict) else self.settings).get("oracle") or "")
+
+    @property
+    def is_from_paper(self) -> bool:
+        """Whether the paper makes claims about the experiment."""
+        return bool(self.settings.get("is_from_paper"))
+
+    @property
+    def horizon(self) -> int:
+        """The largest number of rounds."""
+        return int(self.rounds["horizon"].max())
+
+    @property
+    def repeats(self) -> int:
+        """The number of independent repeats."""
+        return int(self.rounds["repeat"].nunique())
+
+
+def load(folder: str | os.PathLike[str]) -> Results:
+    """Read a results folder; columns that can be derived from others may be missing."""
+    folder = Path(folder)
+    settings = _settings(folder / "settings.json")
+    path = folder / "results.parquet"
+    if not path.exists():
+        raise DataError(f"{folder}: no results.parquet in it; expected the folder of an experiment")
+    try:
+        rounds = pd.read_parquet(path)
+    except (OSError, ValueError) as reason:
+        raise DataError(f"{path}: not a readable table ({reason})") from None
+    if "experiment" not in rounds:
+        rounds["experiment"] = str(settings.get("experiment", "experiment"))
+    try:
+        return Results(settings, complete(rounds))
+    except InputError as reason:
+        raise DataError(f"{path}: {reason}") from None
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        settings = json.loads(path.read_text(encoding="utf8"))
+    except (OSError, ValueError) as reason:
+        raise DataError(f"{path}: not readable as JSON ({reason})") from None
+    if not isinstance(settings, dict):
+        raise DataError(f"{path}: must hold a JSON object; got {type(settings).__name__}")
+    return settings

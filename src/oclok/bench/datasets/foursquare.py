@@ -1,0 +1,96 @@
+"""Check-ins of Foursquare users in Tokyo or New York City, as locations in the unit square."""
+
+from __future__ import annotations
+
+import lzma
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from oclok.bench.datasets.tables import Columns, read_columns
+from oclok.errors import DataError
+from oclok.typing import FloatArray, IntArray
+
+_HEADER = ("user", "venue", "category", "category_name", "latitude", "longitude", "offset", "time")
+
+
+@dataclass(frozen=True, eq=False)
+class CheckIns:
+    """Where people checked in, and how often.
+
+    Attributes:
+        name: which data these are.
+        locations: longitude and latitude of each venue, scaled so that the venues span
+            [0, 1]²; shape (V, 2).
+        checkins: number of check-ins at each; shape (V,).
+    """
+
+    name: str
+    locations: FloatArray
+    checkins: IntArray
+
+    def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return the locations of `count` check-ins drawn at random; shape (count, 2)."""
+        return self.locations[self._venues[rng.integers(self._venues.size, size=count)]]
+
+    @cached_property
+    def _venues(self) -> IntArray:
+        """The venue of each check-in."""
+        return np.repeat(np.arange(self.checkins.size), self.checkins)
+
+
+def load(path: str | os.PathLike[str]) -> CheckIns:
+    """Read check-ins from a file as Foursquare's data set has it, or from a table of venues.
+
+    Args:
+        path: `dataset_TSMC2014_TKY.txt` or `dataset_TSMC2014_NYC.txt`; or a table of venues,
+            `.csv` or `.csv.xz`, with the columns latitude, longitude and checkins.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(
+            f"{path}: no such file; give dataset_TSMC2014_TKY.txt of the Foursquare data set, "
+            "or a table of its venues"
+        )
+    if path.suffix == ".txt":
+        table = _count_venues(path)
+    elif path.name.endswith((".csv", ".csv.xz")):
+        table = _read_venues(path)
+    else:
+        raise DataError(f"{path}: check-ins are read from .txt, .csv or .csv.xz files")
+    if not (np.isfinite(table["latitude"]) & np.isfinite(table["longitude"])).all():
+        raise DataError(f"{path}: has venues without a location; get a fresh copy")
+    if table["checkins"].min() < 1:
+        raise DataError(f"{path}: has venues with less than one check-in; get a fresh copy")
+    degrees = np.column_stack([table["longitude"], table["latitude"]])
+    low, high = degrees.min(axis=0), degrees.max(axis=0)
+    if (low == high).any():
+        raise DataError(f"{path}: all venues are on one line; they cannot be scaled to [0, 1]²")
+    name = f"Foursquare {path.name.split('.')[0]}"
+    return CheckIns(name, (degrees - low) / (high - low), table["checkins"].astype(np.intp))
+
+
+def _read_venues(path: Path) -> Columns:
+    types = {"latitude": "float64", "longitude": "float64", "checkins": "int64"}
+    with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
+        try:
+            return read_columns(file, types, source=str(path))
+        except lzma.LZMAError as reason:
+            raise DataError(f"{path}: damaged ({reason}); get a fresh copy") from None
+
+
+def _count_venues(path: Path) -> Columns:
+    types = {"venue": "string", "latitude": "float64", "longitude": "float64"}
+    with path.open("rb") as file:
+        rows = read_columns(
+            file, types, source=str(path), delimiter="\t", header=_HEADER, encoding="latin-1"
+        )
+    _, first, checkins = np.unique(rows["venue"].astype("S"), return_index=True, return_counts=True)
+    return {
+        "latitude": rows["latitude"][first],
+        "longitude": rows["longitude"][first],
+        "checkins": checkins,
+    }

@@ -1,0 +1,155 @@
+"""The folder that an experiment is kept in.
+
+settings.json      what was run last, when, and with which versions
+runs/              one Parquet file per run, written the moment it is finished; its name ends in the
+                   run's identity, so runs with other parameters or code never take its place
+results.parquet    all runs in one tidy table
+figures/           drawn from it, like
+report.html        the page that shows it all
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from oclok.bench.experiments.base import Run
+from oclok.errors import ExperimentError
+
+_OURS = ("settings.json", "runs", "results.parquet", "figures", "report.html")
+
+
+class ResultsFolder:
+    """Where the runs of one experiment are kept.
+
+    Args:
+        path: the folder; it need not exist.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def open(self, settings: dict[str, Any], *, fresh: bool = False) -> None:
+        """Make the folder, or go on with one that the same experiment made.
+
+        Args:
+            settings: what `settings.json` has to say.
+            fresh: delete what an experiment left in the folder before, and start over.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise ExperimentError(f"{self.path}: is a file; give another --output")
+        if any((self.path / name).exists() for name in _OURS):
+            found = self._settings()
+            if fresh:
+                self._clear()
+            elif found["experiment"] != settings["experiment"]:
+                raise ExperimentError(
+                    f"{self.path}: holds results of {found['experiment']}, not of "
+                    f"{settings['experiment']}; give another --output, or --fresh to start over"
+                )
+        try:
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
+        except OSError as reason:
+            raise _unwritable(self.path, reason) from None
+        text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+        self._write("settings.json", lambda path: path.write_text(text, encoding="utf8"))
+
+    def has(self, run: Run) -> bool:
+        """Return whether `run` is finished."""
+        return (self.path / "runs" / run.file_name).exists()
+
+    def keep(self, run: Run, table: pd.DataFrame) -> None:
+        """Write the table of a finished run; it is there whole or not at all."""
+        self._write(f"runs/{run.file_name}", lambda path: table.to_parquet(path, index=False))
+
+    def gather(self, runs: Iterable[Run]) -> pd.DataFrame:
+        """Write the tables of all `runs` as one, in their order, and return it.
+
+        Its `attrs` have the `notes` of the problems, if there are any, the `dates` of the first
+        and the last run, and all package `versions`.
+        """
+        tables = [_read(self.path / "runs" / run.file_name) for run in runs]
+        attrs = _merged([table.attrs for table in tables])
+        for table in tables:
+            table.attrs = {}
+        whole = pd.concat(tables, ignore_index=True)
+        for name in whole.columns[whole.columns.str.match("policy_|problem_")]:
+            if pd.api.types.infer_dtype(whole[name]).startswith("mixed"):  # Parquet wants one type
+                whole[name] = whole[name].map(str, na_action="ignore")
+        whole.attrs = attrs
+        self._write("results.parquet", lambda path: whole.to_parquet(path, index=False))
+        return whole
+
+    def read(self) -> pd.DataFrame:
+        """Return the table of all runs."""
+        path = self.path / "results.parquet"
+        if not path.exists():
+            raise ExperimentError(
+                f"{self.path}: no results.parquet in it; give the folder of a finished "
+                "experiment, or finish it with `oclok run`"
+            )
+        return _read(path)
+
+    def _settings(self) -> dict[str, Any]:
+        """Return what `settings.json` says, if an experiment wrote it."""
+        try:
+            found = json.loads((self.path / "settings.json").read_text(encoding="utf8"))
+            found["experiment"]
+        except (OSError, ValueError, TypeError, LookupError):
+            raise ExperimentError(
+                f"{self.path}: has files in it, but no settings.json of an experiment; give "
+                "another --output"
+            ) from None
+        return dict(found)
+
+    def _clear(self) -> None:
+        """Delete what experiments write, and nothing else."""
+        for name in _OURS:
+            path = self.path / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def _write(self, name: str, write: Callable[[Path], object]) -> None:
+        path = self.path / name
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            write(temporary)
+            os.replace(temporary, path)
+        except OSError as reason:
+            raise _unwritable(path, reason) from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _merged(attrs: list[Any]) -> dict[Any, Any]:
+    """Return what the attributes of several tables say of all of them."""
+    dates = sorted(found["date"] for found in attrs if "date" in found)
+    versions: dict[str, str] = {}
+    for found in attrs:
+        for name, version in found.get("versions", {}).items():
+            seen = versions.get(name, version)
+            versions[name] = seen if version in seen.split(", ") else f"{seen}, {version}"
+    notes = next((found["notes"] for found in attrs if found.get("notes")), "")
+    return {"notes": notes, "dates": dates[:1] + dates[-1:], "versions": versions}
+
+
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as reason:
+        seen = str(reason).splitlines()[0]
+        raise ExperimentError(
+            f"{path}: damaged; delete it and run the experiment again ({seen})"
+        ) from None
+
+
+def _unwritable(path: Path, reason: OSError) -> ExperimentError:
+    return ExperimentError(f"{path}: cannot be written ({reason.strerror}); give another --output")

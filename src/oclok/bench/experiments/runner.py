@@ -1,0 +1,214 @@
+"""Run an experiment: on all cores or a cluster, kept run by run, the same table wherever it ran."""
+
+from __future__ import annotations
+
+import os
+import platform
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib import metadata
+from itertools import groupby, islice
+from typing import Any, TypeAlias
+
+import pandas as pd
+from joblib import delayed
+
+from oclok import __version__
+from oclok.bench.experiments.backends import keep_to_one_thread, workers
+from oclok.bench.experiments.base import Experiment, Run, Settings, seeds
+from oclok.bench.experiments.folder import ResultsFolder
+from oclok.bench.experiments.specs import PolicySpec, show
+from oclok.bench.simulation import simulate
+
+#: Runs that are done in one place, one after another.
+Task: TypeAlias = list[Run]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an experiment is.
+
+    Attributes:
+        done: number of rounds that are finished.
+        total: number of rounds that there are.
+        running: what is being worked on.
+    """
+
+    done: int
+    total: int
+    running: list[str]
+
+
+def run(
+    experiment: Experiment,
+    settings: Settings,
+    output: str | os.PathLike[str],
+    *,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    fresh: bool = False,
+    progress: Callable[[Progress], object] = lambda _: None,
+) -> pd.DataFrame:
+    """Run an experiment and return its table, which is also kept in `output`.
+
+    Runs that are finished in `output` are not run again, so an experiment that was stopped goes
+    on where it was. A run whose parameters or code have changed since, in oclok or in your own
+    files, is another run, and is made. The table is the same to the bit, `seconds` aside, however
+    many cores there are and however often it was stopped.
+
+    Args:
+        experiment: what to run.
+        settings: how, from `experiment.settings()`.
+        output: folder for the results.
+        jobs: number of processes; one per core if left out.
+        cluster: address of a Dask scheduler, such as "tcp://10.0.0.1:8786", to run there instead.
+        fresh: delete the results that `output` holds and start over.
+        progress: called at the start and whenever something is finished.
+
+    Returns:
+        One row per round of each run. The columns are those of `simulate` after
+        `experiment`, `variant`, `policy`, `horizon`, `repeat` (from 0 on) and `data`, and before
+        `policy_…` and `problem_…`, the parameters that were declared, and `run`, the identity of
+        the run. The `attrs` have `notes` on the data, the `dates` of the first and the last run,
+        and the package `versions` that they were made with.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> from oclok.bench.experiments import EXPERIMENTS
+        >>> experiment = EXPERIMENTS["channels"]
+        >>> settings = experiment.settings(rounds=5, repeats=2, policies=["random"])
+        >>> with TemporaryDirectory() as folder:
+        ...     table = run(experiment, settings, folder, jobs=1)
+        >>> len(table), table["policy"].unique().tolist()
+        (10, ['Random'])
+    """
+    folder = ResultsFolder(output)
+    runs = experiment.runs(settings)
+    with workers(jobs, cluster) as (count, parallel):
+        folder.open(describe(experiment, settings), fresh=fresh)
+        tasks = _tasks(experiment, [run for run in runs if not folder.has(run)])
+        # Workers on other machines need not see the folder: they send what they find.
+        work = partial(_work, experiment, settings, folder if cluster is None else None)
+        left = dict(enumerate(tasks))
+        progress(_progress(runs, left, count))
+        for number, found in parallel(delayed(work)(*numbered) for numbered in enumerate(tasks)):
+            for run, table in found:
+                folder.keep(run, table)
+            del left[number]
+            progress(_progress(runs, left, count))
+    return folder.gather(runs)
+
+
+def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
+    """Return the table of one run; it depends on the arguments and nothing else."""
+    _, noise_seed, policy_seed = seeds(settings, run.repeat)
+    problem = experiment.problem(settings, run.variant, run.horizon, run.repeat)
+    policy = experiment.policy(run.policy).policy(problem, policy_seed)
+    table = simulate(policy, problem, noise_seed)
+    where: dict[str, str | int] = {
+        "experiment": experiment.name,
+        "variant": run.variant,
+        "policy": run.policy,
+        "horizon": run.horizon,
+        "repeat": run.repeat,
+        "data": problem.data_name,
+    }
+    for position, (name, value) in enumerate(where.items()):
+        table.insert(position, name, value)
+    parameters = experiment.parameters(settings, run.variant, run.policy)
+    table = table.assign(**{name: show(value) for name, value in parameters.items()})
+    table["run"] = run.identity
+    table.attrs |= {"date": _now(), "versions": versions()}
+    return table
+
+
+def describe(experiment: Experiment, settings: Settings) -> dict[str, Any]:
+    """Return what `settings.json` says; also reads the data, so that bad ones are found early."""
+    problems = [experiment.problem(settings, name, 1, 0) for name in experiment.variants]
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "seed": settings.seed,
+        "repeats": settings.repeats,
+        "rounds": settings.rounds,
+        "variants": list(experiment.variants),
+        "policies": list(settings.policies),
+        "policy_notes": experiment.notes(settings),
+        "parameters": {label: _shown(experiment.policy(label)) for label in settings.policies},
+        "is_from_paper": experiment.is_from_paper,
+        "data": "; ".join(dict.fromkeys(problem.data_name for problem in problems)),
+        "options": dict(settings.options),
+        "date": _now(),
+        "versions": versions(),
+        "code": dict(zip(("variants", "policies"), experiment.digests(settings), strict=True)),
+    }
+
+
+def _shown(spec: PolicySpec) -> dict[str, bool | int | float | str | None]:
+    return {name: show(value) for name, value in spec.parameters.items()}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, oclok and the packages that numbers can depend on."""
+    packages = ("numpy", "scipy", "scikit-learn", "pandas")
+    found = {name: metadata.version(name) for name in packages}
+    return {"python": platform.python_version(), "oclok": __version__, **found}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _tasks(experiment: Experiment, runs: Sequence[Run]) -> list[Task]:
+    """Return `runs` as tasks, long ones first, so that none is left to do alone at the end."""
+    if experiment.shares_problem:
+        by_problem = sorted(runs, key=_problem_of)
+        tasks = [list(group) for _, group in groupby(by_problem, key=_problem_of)]
+    else:
+        tasks = [[run] for run in runs]
+    return sorted(tasks, key=_rounds, reverse=True)
+
+
+def _problem_of(run: Run) -> tuple[str, int]:
+    return run.variant, run.repeat
+
+
+def _rounds(runs: Sequence[Run]) -> int:
+    return sum(run.horizon for run in runs)
+
+
+def _progress(runs: Sequence[Run], left: Mapping[int, Task], workers: int) -> Progress:
+    total = _rounds(runs)
+    done = total - sum(map(_rounds, left.values()))
+    # Tasks are taken up in their order.
+    return Progress(done, total, [_label(task) for task in islice(left.values(), workers)])
+
+
+def _label(task: Task) -> str:
+    first = task[0]
+    return str(first) if len(task) == 1 else f"{first.variant} repeat {first.repeat}".strip()
+
+
+def _work(
+    experiment: Experiment,
+    settings: Settings,
+    folder: ResultsFolder | None,
+    number: int,
+    task: Task,
+) -> tuple[int, list[tuple[Run, pd.DataFrame]]]:
+    """Do a task in a worker; return its number, and what no folder was there to keep."""
+    keep_to_one_thread()
+    found = []
+    with warnings.catch_warnings():
+        # Problems warn of odd data, and their tables carry the same as notes.
+        warnings.simplefilter("ignore", UserWarning)
+        for run in task:
+            table = play(experiment, settings, run)
+            if folder is None:
+                found.append((run, table))
+            else:
+                folder.keep(run, table)
+    return number, found

@@ -1,0 +1,178 @@
+"""Policies as experiments declare them: a label, how to make one, and sweeps over parameters."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from oclok.bench.problems.base import Problem
+from oclok.errors import ExperimentError
+from oclok.policies.base import Policy
+
+#: Takes the problem that will be played (its length is the horizon) and a seed.
+PolicyFactory: TypeAlias = Callable[[Problem, np.random.SeedSequence], Policy]
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """A policy in an experiment.
+
+    Attributes:
+        label: its name in tables and figures.
+        make: makes a fresh one, given the problem and a seed. A policy class will do; so will a
+            `functools.partial`, whose keyword arguments become columns of the table.
+        depends_on_horizon: whether it is told how many rounds there will be; known of a class.
+        note: what a reader should know of it; empty if nothing.
+    """
+
+    label: str
+    make: PolicyFactory
+    depends_on_horizon: bool = False
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.make, type) and issubclass(self.make, Policy):
+            object.__setattr__(self, "depends_on_horizon", _takes(self.make, "horizon"))
+            object.__setattr__(self, "make", partial(make_policy, self.make))
+        if not _can_be_called_with(self.make, "problem", "seed"):
+            raise ExperimentError(
+                f"policy {self.label!r}: make must be a policy class or a function of "
+                f"(problem, seed); got {self.make!r}"
+            )
+
+    @property
+    def key(self) -> str:
+        """The label as it is easy to type, and in file names: SO'CLOK-UCB 10 → soclok-ucb-10."""
+        return as_key(self.label)
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The keyword arguments that were given to `make` in advance."""
+        return keywords_of(self.make)
+
+    def policy(self, problem: Problem, seed: np.random.SeedSequence) -> Policy:
+        """Return a fresh policy for `problem`, even if `make` returns the same object each time."""
+        policy = self.make(problem, seed)
+        if not isinstance(policy, Policy):
+            raise ExperimentError(
+                f"policy {self.label!r}: make must return an oclok.policies.Policy; got {policy!r}"
+            )
+        return copy.deepcopy(policy)
+
+
+def sweep(
+    cls: type[Policy], /, *, label: str | None = None, note: str = "", **parameters: Any
+) -> list[PolicySpec]:
+    """Return a policy for each combination of parameters; a list stands for several values.
+
+    Args:
+        cls: the policy class.
+        label: what labels begin with; the name of the class if left out. Then come the values of
+            the parameters that vary.
+        note: what a reader should know of these policies.
+        **parameters: of `cls`. The seed, and the horizon and dimension of policies that need
+            them, are those of the run unless they are given here.
+
+    Examples:
+        >>> from oclok.policies import OClokUCB
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> specs = sweep(OClokUCB, kernel=RBF(0.5), noise_std=0.1, delta=[0.01, 0.1])
+        >>> [spec.label for spec in specs]
+        ['OClokUCB delta=0.01', 'OClokUCB delta=0.1']
+    """
+    for name in parameters:
+        if not _takes(cls, name):
+            raise ExperimentError(f"{cls.__name__} has no parameter {name!r}")
+    varied = {name: values for name, values in parameters.items() if isinstance(values, list)}
+    fixed = {name: value for name, value in parameters.items() if name not in varied}
+    for name, values in varied.items():
+        if not values:
+            raise ExperimentError(f"{cls.__name__}: the list of {name} is empty")
+    depends_on_horizon = _takes(cls, "horizon") and "horizon" not in parameters
+    specs = []
+    for combination in product(*varied.values()):
+        chosen = dict(zip(varied, combination, strict=True))
+        words = [f"{name}={show(value)}" for name, value in chosen.items()]
+        make = partial(make_policy, cls, **fixed, **chosen)
+        text = " ".join([cls.__name__ if label is None else label, *words])
+        specs.append(PolicySpec(text, make, depends_on_horizon, note))
+    return specs
+
+
+def make_policy(
+    cls: type[Policy], problem: Problem, seed: np.random.SeedSequence, **parameters: Any
+) -> Policy:
+    """Make a policy of class `cls`, with what its `__init__` asks for and nobody gave.
+
+    That is `seed`, `horizon` (the number of rounds) and `dimension` (of the contexts). Parameters
+    are copied, so that no two policies share a posterior.
+    """
+    offered: dict[str, Callable[[], Any]] = {
+        "seed": lambda: seed,
+        "horizon": lambda: len(problem),
+        "dimension": lambda: problem.dimension,
+    }
+    asked = {
+        name: get() for name, get in offered.items() if _takes(cls, name) and name not in parameters
+    }
+    return cls(**asked, **copy.deepcopy(parameters))
+
+
+def show(value: object) -> bool | int | float | str | None:
+    """Return a parameter as it stands in labels and tables: a plain value, or a text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return show(value.item())
+    return value.__name__ if isinstance(value, type) else " ".join(repr(value).split())
+
+
+def keywords_of(make: object) -> dict[str, object]:
+    """Return the keyword arguments that a factory was given in advance."""
+    return dict(make.keywords) if isinstance(make, partial) else {}
+
+
+def as_key(name: str) -> str:
+    """Return a label in small letters, digits, dots, equals signs and dashes."""
+    return re.sub(r"[^\w.=]+", "-", name.replace("'", "").lower()).strip("-")
+
+
+def check_distinct(name: str, what: str, labels: Sequence[str]) -> None:
+    """Raise unless all `labels` have keys of their own."""
+    first: dict[str, str] = {}
+    for label in labels:
+        if as_key(label) in first:
+            raise ExperimentError(
+                f"{name}: {what} must have labels that differ in more than case and punctuation; "
+                f"got {first[as_key(label)]!r} and {label!r}"
+            )
+        first[as_key(label)] = label
+
+
+def _takes(cls: type, name: str) -> bool:
+    """Return whether `cls` has a parameter of this name, or passes it on to a base class."""
+    for base in cls.__mro__:
+        parameters = inspect.signature(base).parameters
+        if name in parameters:
+            return True
+        if all(each.kind is not each.VAR_KEYWORD for each in parameters.values()):
+            return False
+    return False
+
+
+def _can_be_called_with(make: Any, *arguments: object) -> bool:
+    try:
+        inspect.signature(make).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # some built-in functions have no signature
+        return callable(make)
+    return True

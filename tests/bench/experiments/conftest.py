@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from oclok.bench.experiments import Experiment, PolicySpec
+from oclok.bench.experiments.simulations import acc_ucb, random, soclok_ucb
+from oclok.bench.problems import Channels
+
+
+@pytest.fixture(scope="session")
+def small():
+    """Two variants, three policies of which one is told the horizon, three horizons."""
+    return Experiment(
+        name="small",
+        title="A small experiment",
+        variants={f"k={k}": partial(Channels, k=k, mean_users=5) for k in (2, 3)},
+        policies=[
+            PolicySpec("SO'CLOK-UCB 4", partial(soclok_ucb, inducing=4)),
+            PolicySpec("ACC-UCB", acc_ucb, depends_on_horizon=True),
+            PolicySpec("Random", random, note="learns nothing"),
+        ],
+        rounds=20,
+        horizons=3,
+        repeats=2,
+    )
