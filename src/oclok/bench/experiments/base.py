@@ -215,7 +215,7 @@ class Experiment:
         if not isinstance(problem, Problem):
             raise ExperimentError(
                 f"{self.name}: the factory of variant {variant!r} must return an "
-                f"oclok.bench.problems.Problem; got {problem!r}"
+                f"oclok.bench.Problem; got {problem!r}"
             )
         return problem
 
