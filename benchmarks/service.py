@@ -196,7 +196,7 @@ def _restarts(storage: str, outcomes: int) -> tuple[float, float]:
     from oclok.service.background import SHARE
     from oclok.service.database import Database
     from oclok.service.log import Event, Log
-    from oclok.service.model import Model
+    from oclok.service.replica import Replica
 
     database = Database(storage)
     database.migrate()
@@ -212,7 +212,7 @@ def _restarts(storage: str, outcomes: int) -> tuple[float, float]:
         y = X @ slopes + 0.1 * rng.standard_normal(AT_ONCE)
         body = to_json({"features": features, "outcomes": y.tolist()})
         log.append(row.id, [Event("observations", body)])
-    model = Model(row, log, use_snapshot=False)
+    model = Replica(row, log, use_snapshot=False)
 
     def read(until: int) -> None:
         for event in log.after(row.id, model.seq, until):
@@ -224,7 +224,7 @@ def _restarts(storage: str, outcomes: int) -> tuple[float, float]:
     before = seconds(lambda: read(int(events / (1 + 2 * SHARE))))
     log.save_snapshot(row.id, *model.dumped())
     without = before + seconds(lambda: read(events))
-    return seconds(lambda: Model(row, log).build()), without
+    return seconds(lambda: Replica(row, log).build()), without
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ SMALL = 5e7
 UNASKED = 100
 
 
+#: By these an operator chooses the number of threads.
+_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _unasked = 0
 
 
@@ -49,6 +51,25 @@ class blas_threads:  # noqa: N801  (used as a statement: `with blas_threads(work
     def __exit__(self, *exception: object) -> None:
         for library, threads in self._before:
             library.set_num_threads(threads)
+
+
+def use_one_blas_thread() -> None:
+    """Run every BLAS call of this process on one thread, unless the environment says otherwise.
+
+    NumPy is loaded long before a command knows that it is to serve, so the environment cannot.
+    """
+    import scipy.linalg.blas  # noqa: F401  (libraries that come later are not limited)
+    from threadpoolctl import threadpool_limits
+
+    if not any(name in os.environ for name in _VARIABLES):
+        threadpool_limits(1, user_api="blas")
+
+
+def blas_thread_count() -> int:
+    """Return the largest number of threads that a BLAS library of this process may use."""
+    from threadpoolctl import threadpool_info
+
+    return max((i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"), default=1)
 
 
 def _is_busy() -> bool:

@@ -11,7 +11,7 @@ from oclok.service import background
 from oclok.service.access import Access
 from oclok.service.background import Background
 from oclok.service.database import Database
-from oclok.service.model import Model
+from oclok.service.replica import Replica
 from oclok.service.service import Service
 
 ASKED = {"oracle": None, "include": [], "exclude": [], "id": None, "chosen": None}
@@ -27,7 +27,7 @@ def test_snapshots_are_made_and_hold_what_the_log_says(
     database.migrate()
     service = Service(database)
     service.put_agent("a", {"oracle": {"kind": "TopK", "k": 2}, "outcome_range": [0, 2]})
-    model = service.model("a")
+    model = service.replica("a")
     work = Background(service, Access(database))
     work.start()
     rng = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def test_snapshots_are_made_and_hold_what_the_log_says(
         work.stop()
     assert len(made - {0}) >= 1
     row = service.log.agent("a")
-    again = Model(row, service.log)
+    again = Replica(row, service.log)
     assert again.seq > 40
     again.build()
     assert len(model.learner.policy.posterior) == 80  # though no request asked for it

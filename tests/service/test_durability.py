@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from oclok.service.database import Database
 from oclok.service.log import Log
-from oclok.service.model import Model
+from oclok.service.replica import Replica
 
 #: Moments at which each combination is killed; 25 of each of four make a hundred.
 KILLS = int(os.environ.get("OCLOK_KILLS", "2"))
@@ -22,7 +22,7 @@ class Reader:
 
     def __init__(self, storage: str) -> None:
         self.log = Log(Database(storage))
-        self.model = Model(self.log.agent("a"), self.log, use_snapshot=False)
+        self.model = Replica(self.log.agent("a"), self.log, use_snapshot=False)
         self.outcomes: dict = {}
 
     def read(self) -> None:

@@ -60,9 +60,9 @@ def test_a_decision_is_a_function_of_its_basis():
         taught(learner, np.random.default_rng(0))
     first.catch_up(17)
     decision, belief = first.propose(X)
-    assert first.basis == 17
+    assert first.model_version == 17
     first.catch_up()
-    second.catch_up(first.basis)
+    second.catch_up(first.model_version)
     again, same = second.propose(X)
     np.testing.assert_array_equal(decision.super_arm, again.super_arm)
     np.testing.assert_allclose(belief.index, same.index, atol=1e-9)

@@ -33,12 +33,12 @@ def test_requests_take_no_step_of_learning(make_service, make_arms, outcome_rang
     service.put_agent("a", {"oracle": {"kind": "TopK", "k": 2}, "outcome_range": outcome_range})
     rng = np.random.default_rng(0)
     answers = [service.decide("a", ASKED | {"arms": make_arms(rng)}) for _ in range(3)]
-    learner = service.model("a").learner
+    learner = service.replica("a").learner
     learner.catch_up()
     steps = learner.steps
     for answer in answers:
         assert service.learn("a", items(answer, float(rng.random())))["learned"] == 2
-    seen = views.agent(service.model("a"))
+    seen = views.agent(service.replica("a"))
     assert (seen.learned, learner.steps, learner.waiting) == (6, steps, 3)
 
 
@@ -67,5 +67,5 @@ def test_one_decision_is_made_when_two_processes_get_the_same_id_at_once(make_se
         assert sum(each["repeated"] for each in told) == 2 * len(services) - 2
     for service in services:
         service.refresh()
-        assert views.agent(service.model("a")).rounds == 5
-        assert len(service.model("a").learner.posterior) == 10
+        assert views.agent(service.replica("a")).rounds == 5
+        assert len(service.replica("a").learner.posterior) == 10

@@ -14,7 +14,7 @@ from oclok import Agent
 from oclok.oracles import TopK
 from oclok.service.database import Database
 from oclok.service.log import Log
-from oclok.service.model import Model
+from oclok.service.replica import Replica
 
 
 def test_two_workers_agree_with_one_agent_that_learned_everything_alone(
@@ -30,7 +30,7 @@ def test_two_workers_agree_with_one_agent_that_learned_everything_alone(
     log = Log(Database(storage))
     row = log.agent("a")
     alone = Agent(oracle=TopK(2), outcome_range=(-100, 100), seed=0)
-    reader = Model(row, log, use_snapshot=False)
+    reader = Replica(row, log, use_snapshot=False)
     for event in log.after(row.id, 0):
         reader.apply(event)
         if event.kind == "decision":
@@ -44,10 +44,8 @@ def test_two_workers_agree_with_one_agent_that_learned_everything_alone(
     expected, _ = alone.policy.posterior.predict(
         alone.encode({arm["id"]: arm["features"] for arm in asked})
     )
-    time.sleep(1.0)  # within a second all processes know everything
-    means = [_means(server, asked) for _ in range(12)]  # of both workers, by connection
-    for mean in means:
-        np.testing.assert_allclose(mean, expected, atol=1e-9)
+    for _ in range(12):  # asks both workers, by connection
+        _wait_until(lambda: np.allclose(_means(server, asked), expected, rtol=0, atol=1e-9))
 
 
 def test_workers_know_each_others_decisions_at_once(postgres, start_server, settings, make_arms):
@@ -65,9 +63,16 @@ def test_workers_know_each_others_decisions_at_once(postgres, start_server, sett
             assert other.post("/v1/agents/a/outcomes", json=[item]).json()["learned"] == 1
         with httpx.Client(base_url=server.url, timeout=60) as other:
             assert other.post("/v1/agents/a/decisions", json=body).json()["chosen"] == chosen
-    if "oclok_decisions_total" in server.client.get("/metrics").text:
-        text = server.client.get("/metrics").text
-        assert 'oclok_decisions_total{agent="a"} 20.0' in text  # of both workers
+    text = server.client.get("/metrics").text
+    assert 'oclok_decisions_total{agent="a"} 20.0' in text  # of both workers
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_use_one_blas_thread_by_default(start_server, monkeypatch, workers):
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    server = start_server(workers=workers)
+    assert "\noclok_blas_threads 1\n" in server.client.get("/metrics").text
 
 
 def test_workers_end_when_the_process_that_started_them_is_killed(start_server):
@@ -105,14 +110,14 @@ def test_a_snapshot_makes_the_same_model_as_the_whole_log(storage, settings, mak
             service.learn("a", items)
 
     play(30)
-    model = service.model("a")
+    model = service.replica("a")
     service.log.save_snapshot(model.id, *model.dumped())
     play(10)
     row = service.log.agent("a")
-    with_snapshot = Model(row, service.log)
+    with_snapshot = Replica(row, service.log)
     assert with_snapshot.seq == 60
     with_snapshot.build()
-    without = Model(row, service.log, use_snapshot=False)
+    without = Replica(row, service.log, use_snapshot=False)
     without.build()
     X = model.agent.encode({arm["id"]: arm["features"] for arm in make_arms(rng, 30)})
     expected = model.agent.policy.posterior.predict(X).mean
@@ -123,7 +128,7 @@ def test_a_snapshot_makes_the_same_model_as_the_whole_log(storage, settings, mak
             other.agent.policy.posterior.predict(X).mean, expected, atol=1e-9
         )
     service.log.save_snapshot(model.id, model.seq, b"from another version")
-    again = Model(row, service.log)
+    again = Replica(row, service.log)
     assert again.seq == 0  # not used; the log has it all
     again.build()
     assert again.seq == 80
@@ -137,6 +142,12 @@ def _body(event) -> dict:
 
 def _arms(event) -> dict:
     return {arm["id"]: arm["features"] for arm in _body(event)["arms"]}
+
+
+def _wait_until(is_true) -> None:
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline
 
 
 def _means(server, asked: list) -> list:

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from oclok.errors import OclokError
 from oclok.service.access import Access
 from oclok.service.learner import PAUSE
-from oclok.service.memory import return_free_memory
-from oclok.service.model import Model
+from oclok.service.replica import Replica
+from oclok.service.server import return_free_memory
 from oclok.service.service import Service
 
 LOGGER = logging.getLogger("oclok.service")
@@ -70,16 +70,16 @@ class Background:
 
     def _learn(self) -> None:
         while not self._stop.is_set():
-            self._service.taught.clear()
+            self._service.work_available.clear()
             try:
-                steps = [model.learner.work() for model in self._service.models]
+                steps = [replica.learner.work() for replica in self._service.replicas]
             except Exception:
                 LOGGER.exception("learning failed")
                 steps = [True]
             if any(steps):
                 time.sleep(PAUSE)
             else:
-                self._service.taught.wait(EVERY)
+                self._service.work_available.wait(EVERY)
 
     def _work(self) -> None:
         if os.environ.get("OCLOK_PARENT", str(os.getppid())) != str(os.getppid()):
@@ -87,29 +87,29 @@ class Background:
         self._service.refresh()
         self._access.refresh()
         now = time.time()
-        for model in self._service.models:
-            self._service.expire(model, now)
-            self._snapshot(model)
+        for replica in self._service.replicas:
+            self._service.expire(replica, now)
+            self._snapshot(replica)
         if now > self._trimmed + TRIM_EVERY:
             self._trimmed = now
             return_free_memory()
 
-    def _snapshot(self, model: Model) -> None:
-        if not self._is_due(model):
+    def _snapshot(self, replica: Replica) -> None:
+        if not self._is_due(replica):
             return
-        model.snapshot_seq = self._service.log.snapshot_seq(model.id)  # another one's, perhaps
-        row = self._service.log.agent(model.name)
-        if self._is_due(model) and row is not None:
-            saved = model
-            if model.snapshot_size > SAVED_AS_IT_IS:
-                saved = Model(row, self._service.log)  # reads the log: no request waits for it
+        replica.snapshot_seq = self._service.log.snapshot_seq(replica.id)  # another one's, perhaps
+        row = self._service.log.agent(replica.name)
+        if self._is_due(replica) and row is not None:
+            saved = replica
+            if replica.snapshot_size > SAVED_AS_IT_IS:
+                saved = Replica(row, self._service.log)  # reads the log: no request waits for it
                 saved.build()
             saved.learner.catch_up()
             seq, content = saved.dumped()
-            self._service.log.save_snapshot(model.id, seq, content)
-            model.snapshot_seq, model.snapshot_size = seq, len(content)
+            self._service.log.save_snapshot(replica.id, seq, content)
+            replica.snapshot_seq, replica.snapshot_size = seq, len(content)
 
-    def _is_due(self, model: Model) -> bool:
+    def _is_due(self, replica: Replica) -> bool:
         # Processes differ in their patience, so that one makes it and the others see it.
-        events = (1 + os.getpid() % 8 / 8) * max(LEAST_EVENTS, SHARE * model.snapshot_seq)
-        return model.seq >= model.snapshot_seq + events
+        events = (1 + os.getpid() % 8 / 8) * max(LEAST_EVENTS, SHARE * replica.snapshot_seq)
+        return replica.seq >= replica.snapshot_seq + events

@@ -49,6 +49,7 @@ MIGRATIONS: list[list[str]] = [
             id {serial}, name VARCHAR(64) NOT NULL, digest VARCHAR(64) NOT NULL UNIQUE,
             roles VARCHAR(64) NOT NULL, agent VARCHAR(64), created DOUBLE PRECISION NOT NULL)""",
     ],
+    ["ALTER TABLE events RENAME COLUMN basis TO model_version"],
 ]
 
 #: Seconds that a writer of SQLite waits for another one.

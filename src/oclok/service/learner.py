@@ -1,7 +1,7 @@
 """A policy that learns beside requests: what it is taught waits in a queue, in its order.
 
 Teaching is a sequence of steps, the same in every process, as it is a function of the log. What a
-policy thinks is a function of the number of steps that it has taken: a decision's `basis`.
+policy thinks is a function of the number of steps that it has taken: a decision's `model_version`.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Learner(Policy):
         self._set_up()
 
     @property
-    def basis(self) -> int:
+    def model_version(self) -> int:
         """How many steps the policy had taken when this thread last let it propose."""
-        return int(self._asked.basis)
+        return int(self._asked.model_version)
 
     @property
     def waiting(self) -> int:
@@ -110,7 +110,7 @@ class Learner(Policy):
     def propose(self, contexts: ArrayLike, oracle: Oracle | None = None) -> tuple[Decision, Belief]:
         """Return what the policy would choose after the steps taken so far."""
         with self._turn:
-            self._asked.basis = self.steps
+            self._asked.model_version = self.steps
             return self.policy.propose(contexts, oracle)
 
     def witness(

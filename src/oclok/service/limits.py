@@ -9,9 +9,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oclok.service.access import Access
-from oclok.service.fields import MOST_BYTES
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
+from oclok.service.requests import MOST_BYTES
 
 #: Told to browsers: scripts and data come from here and nowhere else.
 HEADERS = [

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from oclok.service.commits import Commits
 from oclok.service.database import Database
+from oclok.service.group_commit import GroupCommit
 
 #: Events that are read at once.
 BATCH = 500
@@ -32,7 +32,7 @@ class Event:
         kind: "decision", "outcomes", "observations", "accept" or "expire".
         body: what is to be known of it, as JSON.
         decision: id of the decision that it is about.
-        basis: of a decision: how many steps of learning the model had taken when it decided.
+        model_version: of a decision: steps of learning that its model had taken.
         seq: its number in the agent's log; 0 until it is there.
         time: when it was appended, in seconds.
         round: of a decision: how many decisions there were with it.
@@ -41,7 +41,7 @@ class Event:
     kind: str
     body: bytes
     decision: str | None = None
-    basis: int | None = None
+    model_version: int | None = None
     seq: int = 0
     time: float = 0.0
     round: int | None = None
@@ -71,7 +71,7 @@ class Log:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._commits: dict[int, Commits[Event]] = {}
+        self._commits: dict[int, GroupCommit[Event]] = {}
         self._guard = threading.Lock()
 
     def agents(self) -> list[AgentRow]:
@@ -107,7 +107,7 @@ class Log:
         with self._guard:
             commits = self._commits.get(agent)
             if commits is None:
-                commits = Commits(partial(self._write, agent), divisive=RepeatedError)
+                commits = GroupCommit(partial(self._write, agent), divisive=RepeatedError)
                 self._commits[agent] = commits
         return commits.commit(events)
 
@@ -191,11 +191,11 @@ def _row(agent: int, event: Event) -> dict[str, Any]:
 
 
 def _event(row: Any) -> Event:
-    seq, kind, when, decision, round_, basis, body = row
-    return Event(kind, bytes(body), decision, basis, seq, when, round_)
+    seq, kind, when, decision, round_, model_version, body = row
+    return Event(kind, bytes(body), decision, model_version, seq, when, round_)
 
 
-_COLUMNS = "seq, kind, time, decision, round, basis, body"
+_COLUMNS = "seq, kind, time, decision, round, model_version, body"
 _AGENTS = sa.text("SELECT id, name, settings, created, last, rounds FROM agents ORDER BY id")
 _AGENT = sa.text("SELECT id, name, settings, created, last, rounds FROM agents WHERE name = :name")
 _ADD_AGENT = sa.text(
@@ -208,7 +208,7 @@ _NUMBERS = sa.text(
 )
 _APPEND = sa.text(
     f"INSERT INTO events (agent, {_COLUMNS}) "
-    "VALUES (:agent, :seq, :kind, :time, :decision, :round, :basis, :body)"
+    "VALUES (:agent, :seq, :kind, :time, :decision, :round, :model_version, :body)"
 )
 _AFTER = sa.text(
     f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND seq > :seq ORDER BY seq LIMIT :most"

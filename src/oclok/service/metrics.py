@@ -11,6 +11,8 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from oclok.threads import blas_thread_count
+
 if TYPE_CHECKING:
     from oclok.service.service import Service
 
@@ -77,13 +79,15 @@ class Metrics:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         lines = [generate_latest(registry).decode()]
+        lines.append("# HELP oclok_blas_threads Threads of a BLAS call in this worker.\n")
+        lines.append(f"# TYPE oclok_blas_threads gauge\noclok_blas_threads {blas_thread_count()}\n")
         for name, help_ in (
             ("open_decisions", "Decisions that wait for outcomes."),
             ("waiting", "Outcomes that have not come."),
             ("quarantined", "Outcomes kept out of learning."),
         ):
             lines.append(f"# HELP oclok_{name} {help_}\n# TYPE oclok_{name} gauge\n")
-            for model in self._service.models:
-                count = model.agent.counts()[name]
-                lines.append(f'oclok_{name}{{agent="{model.name}"}} {count}\n')
+            for replica in self._service.replicas:
+                count = replica.agent.counts()[name]
+                lines.append(f'oclok_{name}{{agent="{replica.name}"}} {count}\n')
         return "".join(lines).encode()

@@ -1,8 +1,8 @@
 """Rebuilding a model from its log, and checking that every decision comes out again.
 
-A decision was made by a model that had taken `basis` steps of learning, which may be fewer than
-the events committed before it ask for. So the log is read once, and after each step of learning the
-decisions with that basis are made again.
+A decision was made by a model that had taken `model_version` steps of learning, which may be fewer
+than the events committed before it ask for. So the log is read once, and after each step of
+learning the decisions of that version are made again.
 """
 # Tested in tests/service/test_client.py: logs that clients filled are replayed.
 
@@ -19,7 +19,7 @@ from oclok.errors import InputError
 from oclok.oracles import oracle_from_json
 from oclok.service.database import Database
 from oclok.service.log import Event, Log
-from oclok.service.model import Model
+from oclok.service.replica import Replica
 
 #: Numbers of a decision may differ by this, relative to the largest, from those recorded.
 TOLERANCE = 1e-6
@@ -49,18 +49,18 @@ def replay(database: Database, name: str) -> Replayed:
     row = log.agent(name)
     if row is None:
         raise InputError(f"there is no agent {name!r}")
-    model = Model(row, log, use_snapshot=False)
+    replica = Replica(row, log, use_snapshot=False)
     result = Replayed(name)
     waiting: list[tuple[int, int, Event]] = []
     events = _with_lookahead(log, row.id, row.last)
-    learner = model.learner
+    learner = replica.learner
     for event, later in events:
         for decision in later:
-            heapq.heappush(waiting, (decision.basis or 0, decision.seq, decision))
-        model.apply(event)
+            heapq.heappush(waiting, (decision.model_version or 0, decision.seq, decision))
+        replica.apply(event)
         while waiting and waiting[0][0] <= learner.steps + learner.waiting:
             learner.catch_up(waiting[0][0])
-            _again(model, heapq.heappop(waiting)[2], result)
+            _again(replica, heapq.heappop(waiting)[2], result)
         learner.catch_up()
         result.events += 1
     return result
@@ -69,7 +69,7 @@ def replay(database: Database, name: str) -> Replayed:
 def _with_lookahead(log: Log, agent: int, last: int) -> Iterator[tuple[Event, list[Event]]]:
     """Yield each event with the decisions that were not yet seen and may be based before it.
 
-    A decision is committed soon after its basis: those among the next LOOKAHEAD events are known.
+    A decision is committed soon after its model version: the next LOOKAHEAD events hold it.
     """
     known: list[Event] = []
     fresh: list[Event] = []
@@ -85,13 +85,13 @@ def _with_lookahead(log: Log, agent: int, last: int) -> Iterator[tuple[Event, li
         fresh = []
 
 
-def _again(model: Model, event: Event, result: Replayed) -> None:
+def _again(replica: Replica, event: Event, result: Replayed) -> None:
     body = from_json(event.body)
     result.decisions += 1
     chosen = None
-    if model.settings.get("mode") == "shadow":
+    if replica.settings.get("mode") == "shadow":
         chosen = [body["arms"][place]["id"] for place in body["chosen"]]
-    proposal = model.agent.propose(
+    proposal = replica.agent.propose(
         {arm["id"]: arm["features"] for arm in body["arms"]},
         oracle_from_json(body["oracle"]) if body.get("oracle") else None,
         include=body.get("include", ()),

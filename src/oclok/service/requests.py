@@ -1,22 +1,92 @@
-"""What the service takes and answers: strict types, and the schema of the OpenAPI page."""
-# Tested in tests/service/test_openapi.py: bodies are checked against the description.
+"""What the service takes and answers: strict types with their limits, the schema of OpenAPI."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from oclok.service.fields import (
-    MOST_ARMS,
-    MOST_OUTCOMES,
-    ArmId,
-    DecisionId,
-    FeatureForms,
-    Features,
-    Number,
-    OracleForm,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    JsonValue,
 )
+from pydantic_core import core_schema
+
+from oclok.validation import LARGEST_OUTCOME
+
+#: Bytes of a request's body, and arms of a decision; more are refused.
+MOST_BYTES, MOST_ARMS = 8_000_000, 10_000
+#: Features of an arm, numbers in a list, outcomes and observations of a request.
+MOST_FEATURES, MOST_NUMBERS, MOST_OUTCOMES = 500, 4_096, 10_000
+#: Whole numbers up to this are the same in all languages that read JSON.
+LARGEST_INTEGER = 2**53
+
+
+class _Expected:
+    """Says what is expected, in place of what each part of a union would say."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type="unexpected", custom_error_message=self.message
+        )
+
+
+AgentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+DecisionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:~-]{1,128}$")]
+FeatureName = Annotated[str, Field(min_length=1, max_length=128)]
+Integer = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
+ArmId = Annotated[
+    Annotated[str, Field(min_length=1, max_length=256)] | Integer,
+    _Expected("Expected a text of 1 to 256 characters, or a whole number up to 2^53"),
+]
+Number = Annotated[float, Field(ge=-LARGEST_OUTCOME, le=LARGEST_OUTCOME)]
+Text = Annotated[str, Field(max_length=1_000)]
+Numbers = Annotated[list[Number], Field(min_length=1, max_length=MOST_NUMBERS)]
+Value = Annotated[
+    Text | bool | Integer | Number | Numbers | None,
+    Field(union_mode="left_to_right"),
+    _Expected(
+        f"Expected a text of up to 1,000 characters, a number up to {LARGEST_OUTCOME:g}, a "
+        f"boolean, a list of 1 to {MOST_NUMBERS:,} numbers, or null"
+    ),
+]
+Features = Annotated[dict[FeatureName, Value], Field(min_length=1, max_length=MOST_FEATURES)]
+
+
+def _json(value: Any) -> Any:
+    """Return a value that every reader of JSON understands; `ValueError` otherwise."""
+    if isinstance(value, dict):
+        _json([*value, *value.values()])
+    elif isinstance(value, list):
+        for item in value:
+            _json(item)
+    elif isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise ValueError(f"whole numbers must be at most {LARGEST_INTEGER:,}")
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError("texts must be Unicode; there is a lone surrogate") from None
+    return value
+
+
+OracleForm = Annotated[
+    dict[str, JsonValue],
+    AfterValidator(_json),
+    Field(examples=[{"kind": "TopK", "k": 5}], description="An oracle, by its kind and arguments."),
+]
+FeatureForms = Annotated[
+    dict[FeatureName, str | dict[str, JsonValue]],
+    AfterValidator(_json),
+    Field(min_length=1, max_length=MOST_FEATURES),
+]
 
 
 class _Strict(BaseModel):

@@ -10,13 +10,14 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from oclok.service import views
 from oclok.service.access import Access
 from oclok.service.background import Background
-from oclok.service.fields import AgentName, DecisionId
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
 from oclok.service.requests import (
     AgentAnswer,
+    AgentName,
     DecisionAnswer,
     DecisionDetails,
+    DecisionId,
     DecisionRequest,
     DecisionRow,
     Observations,
@@ -69,13 +70,13 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         """Make an agent."""
         if not service.put_agent(agent, settings.model_dump()):
             response.status_code = 200
-        return views.agent(service.model(agent))
+        return views.agent(service.replica(agent))
 
     @router.get("/v1/agents", dependencies=[needs("read")], responses=_problems(401, 403, 503))
     def get_agents() -> list[AgentAnswer]:
         """List all agents."""
         service.refresh()
-        return [views.agent(model) for model in service.models]
+        return [views.agent(replica) for replica in service.replicas]
 
     @router.get(
         "/v1/agents/{agent}",
@@ -84,7 +85,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     )
     def get_agent(agent: AgentPath) -> AgentAnswer:
         """Return counts, calibration, health and model weights of an agent."""
-        return views.agent(service.model(agent))
+        return views.agent(service.replica(agent))
 
     @router.post(
         "/v1/agents/{agent}/decisions",
@@ -112,7 +113,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         most: Annotated[int, Query(ge=1, le=500)] = 50,
     ) -> list[DecisionRow]:
         """List decisions of rounds below `before`, latest first."""
-        return views.decisions(service, service.model(agent), before, most)
+        return views.decisions(service, service.replica(agent), before, most)
 
     @router.get(
         "/v1/agents/{agent}/decisions/{decision}",
@@ -121,7 +122,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     )
     def get_decision(agent: AgentPath, decision: DecisionId) -> DecisionDetails:
         """Return a decision, its outcomes so far, and why it came out as it did."""
-        return views.decision(service, service.model(agent), decision)
+        return views.decision(service, service.replica(agent), decision)
 
     @router.post(
         "/v1/agents/{agent}/outcomes",
@@ -156,7 +157,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     )
     def get_history(agent: AgentPath) -> dict[str, Any]:
         """Return the latest outcomes with what was expected of them, and how long calls take."""
-        return views.history(service, service.model(agent), metrics)
+        return views.history(service, service.replica(agent), metrics)
 
     @router.get("/healthz")
     async def healthz() -> dict[str, str]:

@@ -12,12 +12,11 @@ from pydantic_core import to_json
 
 from oclok.errors import FeedbackError, InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
-from oclok.service.answers import OutcomesTally, answer_of, answer_to
 from oclok.service.database import Database
-from oclok.service.decisions import decision_body
+from oclok.service.decisions import OutcomesTally, Result, answer_of, answer_to, decision_body
 from oclok.service.log import Event, Log, OvertakenError, RepeatedError
-from oclok.service.model import Model, Result, make_agent
 from oclok.service.problems import ConflictError, NotFoundError
+from oclok.service.replica import Replica, make_agent
 
 #: How often a decision is proposed anew because another process was faster.
 ATTEMPTS = 20
@@ -29,46 +28,46 @@ class Service:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.log = Log(database)
-        self.taught = threading.Event()
-        self._models: dict[str, Model] = {}
+        self.work_available = threading.Event()
+        self._replicas: dict[str, Replica] = {}
         self._lock = threading.Lock()
 
     @property
-    def models(self) -> list[Model]:
+    def replicas(self) -> list[Replica]:
         """The models that this process has built."""
-        return list(self._models.values())
+        return list(self._replicas.values())
 
-    def model(self, name: str) -> Model:
+    def replica(self, name: str) -> Replica:
         """Return the model of an agent, built from the log if need be."""
-        model = self._models.get(name)
-        if model is None:
+        replica = self._replicas.get(name)
+        if replica is None:
             with self._lock:
-                model = self._models.get(name)
-                if model is None:
+                replica = self._replicas.get(name)
+                if replica is None:
                     row = self.log.agent(name)
                     if row is None:
                         raise NotFoundError(f"there is no agent {name!r}")
-                    model = Model(row, self.log)
-                    model.build()
-                    model.taught = self.taught
-                    self._models[name] = model
-        return model
+                    replica = Replica(row, self.log)
+                    replica.build()
+                    replica.work_available = self.work_available
+                    self._replicas[name] = replica
+        return replica
 
     def refresh(self) -> None:
         """Read what is new in all logs."""
         for row in self.log.agents():
-            model = self.model(row.name)
-            if model.seq < row.last:
-                model.catch_up()
+            replica = self.replica(row.name)
+            if replica.seq < row.last:
+                replica.catch_up()
 
     def put_agent(self, name: str, settings: dict[str, Any]) -> bool:
         """Make an agent and return whether it is new; `ConflictError` if there is another one."""
         make_agent(settings)  # raises what is wrong with them
         settings = {**settings, "oracle": oracle_from_json(settings["oracle"]).to_json()}
         is_new = self.log.add_agent(name, json.dumps(settings, sort_keys=True))
-        model = self.model(name)
-        if model.settings != settings:
-            differing = sorted(k for k in settings if settings[k] != model.settings.get(k))
+        replica = self.replica(name)
+        if replica.settings != settings:
+            differing = sorted(k for k in settings if settings[k] != replica.settings.get(k))
             raise ConflictError(
                 f"agent {name!r} is there with other settings: {', '.join(differing)} differ"
             )
@@ -76,20 +75,20 @@ class Service:
 
     def decide(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         """Decide among the arms of a request, commit the decision, and return the answer."""
-        model = self.model(name)
+        replica = self.replica(name)
         arms = {arm["id"]: arm["features"] for arm in request["arms"]}
         if len(arms) < len(request["arms"]):
             raise InputError("arm ids must be distinct; one is there more than once")
         oracle = None if request["oracle"] is None else oracle_from_json(request["oracle"])
         decision = request["id"] or secrets.token_hex(12)
-        if request["id"] is not None and (known := self.log.decision(model.id, decision)):
+        if request["id"] is not None and (known := self.log.decision(replica.id, decision)):
             return answer_of(known)
         kept = {k: request[k] for k in ("arms", "oracle", "include", "exclude") if request[k]}
         for _ in range(ATTEMPTS):
-            model.learner.keep_up()
-            with model.lock:
-                seq, is_first = model.seq, model.agent.is_new
-            proposal = model.agent.propose(
+            replica.learner.keep_up()
+            with replica.lock:
+                seq, is_first = replica.seq, replica.agent.is_new
+            proposal = replica.agent.propose(
                 arms,
                 oracle,
                 include=request["include"],
@@ -98,67 +97,69 @@ class Service:
                 chosen=request["chosen"],
             )
             body = decision_body(kept, proposal, is_first)
-            event = Event("decision", body, decision, model.learner.basis)
+            event = Event("decision", body, decision, replica.learner.model_version)
             try:
                 # The first arms set the schema: nothing may come in between.
-                [event] = self.log.append(model.id, [event], seq if is_first else None)
+                [event] = self.log.append(replica.id, [event], seq if is_first else None)
             except OvertakenError:
-                model.catch_up()
+                replica.catch_up()
                 continue
             except RepeatedError:
-                return self._known(model, decision)
-            model.committed(event, proposal)
+                return self._known(replica, decision)
+            replica.committed(event, proposal)
             return answer_to(event, proposal)
         raise StorageError("other processes were faster each time; try again")
 
     def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         """Learn outcomes, each exactly once, and return what became of them."""
-        model = self.model(name)
+        replica = self.replica(name)
         answer = OutcomesTally()
         events = []
         for group in _groups(items):
-            result, event = self._checked(model, group)
+            result, event = self._checked(replica, group)
             answer.add(group[0]["decision"], result)
             if event is not None:
                 events.append(event)
-        with model.results() as results:
-            for event in self.log.append(model.id, events) if events else []:
-                model.committed(event)
+        with replica.results() as results:
+            for event in self.log.append(replica.id, events) if events else []:
+                replica.committed(event)
                 answer.add(event.decision, results.of(event))
         return answer.told
 
     def observe(self, name: str, items: list[dict[str, Any]]) -> int:
         """Learn outcomes of the past that belong to no decision; all of them, or none."""
-        model = self.model(name)
+        replica = self.replica(name)
         features = [item["features"] for item in items]
         outcomes = [item["outcome"] for item in items]
-        low, high = model.settings.get("outcome_range") or (-float("inf"), float("inf"))
+        low, high = replica.settings.get("outcome_range") or (-float("inf"), float("inf"))
         wrong = next((y for y in outcomes if not low <= y <= high), None)
         if wrong is not None:
             raise InputError(f"outcomes must be between {low:g} and {high:g}; got {wrong:g}")
-        model.agent.check(dict(enumerate(features)))
+        replica.agent.check(dict(enumerate(features)))
         body = to_json({"features": features, "outcomes": outcomes})
-        with model.results() as results:
-            [event] = self.log.append(model.id, [Event("observations", body)])
-            model.committed(event)
+        with replica.results() as results:
+            [event] = self.log.append(replica.id, [Event("observations", body)])
+            replica.committed(event)
             result = results.of(event)
         if result.rejected:
             raise InputError(result.rejected[0][1])
         return len(result.learned)
 
-    def expire(self, model: Model, now: float) -> None:
+    def expire(self, replica: Replica, now: float) -> None:
         """Let decisions past their deadline expire, in all processes."""
-        if model.agent.late(now):
-            for event in self.log.append(model.id, [Event("expire", b"{}")]):
-                model.committed(event)
+        if replica.agent.late(now):
+            for event in self.log.append(replica.id, [Event("expire", b"{}")]):
+                replica.committed(event)
 
-    def _known(self, model: Model, decision: str) -> dict[str, Any]:
-        event = self.log.decision(model.id, decision)
+    def _known(self, replica: Replica, decision: str) -> dict[str, Any]:
+        event = self.log.decision(replica.id, decision)
         if event is None:
             raise StorageError("the database is changing; try again")
         return answer_of(event)
 
-    def _checked(self, model: Model, items: list[dict[str, Any]]) -> tuple[Result, Event | None]:
+    def _checked(
+        self, replica: Replica, items: list[dict[str, Any]]
+    ) -> tuple[Result, Event | None]:
         """Return what is certain about outcomes of one decision, and an event with the others.
 
         What is certainly without effect does not go into the log. What looks right here may
@@ -167,7 +168,7 @@ class Service:
         first = items[0]
         decision, correct = first["decision"], first["correct"]
         try:
-            known = self._outcomes_of(model, decision)
+            known = self._outcomes_of(replica, decision)
         except FeedbackError as reason:
             return Result(rejected=[(item["arm"], str(reason)) for item in items]), None
         if first["accept"]:
@@ -186,11 +187,11 @@ class Service:
             else:
                 outcomes[arm] = outcome
         try:
-            model.agent.check_outcomes(decision, outcomes, correct)
+            replica.agent.check_outcomes(decision, outcomes, correct)
         except OclokError:
             for arm in list(outcomes):
                 try:
-                    model.agent.check_outcomes(decision, {arm: outcomes[arm]}, correct)
+                    replica.agent.check_outcomes(decision, {arm: outcomes[arm]}, correct)
                 except OclokError as reason:
                     del outcomes[arm]
                     result.rejected.append((arm, str(reason)))
@@ -199,12 +200,12 @@ class Service:
         body = to_json({"outcomes": list(outcomes.items()), "correct": correct})
         return result, Event("outcomes", body, decision)
 
-    def _outcomes_of(self, model: Model, decision: str) -> dict[Any, tuple[str, float | None]]:
+    def _outcomes_of(self, replica: Replica, decision: str) -> dict[Any, tuple[str, float | None]]:
         try:
-            return model.agent.outcomes_of(decision)
+            return replica.agent.outcomes_of(decision)
         except FeedbackError:
-            model.catch_up()  # perhaps another process has made it just now
-            return model.agent.outcomes_of(decision)
+            replica.catch_up()  # perhaps another process has made it just now
+            return replica.agent.outcomes_of(decision)
 
 
 def _groups(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -12,11 +12,11 @@ from pydantic_core import from_json
 
 from oclok.errors import FeedbackError
 from oclok.posterior import MixturePosterior
-from oclok.service.answers import answer_of
+from oclok.service.decisions import answer_of
 from oclok.service.log import Event
 from oclok.service.metrics import Metrics
-from oclok.service.model import Model
 from oclok.service.problems import NotFoundError
+from oclok.service.replica import Replica
 from oclok.service.requests import (
     AgentAnswer,
     ArmAnswer,
@@ -29,38 +29,38 @@ from oclok.service.service import Service
 SHOWN = 300
 
 
-def agent(model: Model) -> AgentAnswer:
+def agent(replica: Replica) -> AgentAnswer:
     """Return what is known of an agent."""
-    regret, weights = _regret(model), _weights(model)
-    judged = model.learner.calibration()
-    with model.lock:
-        counts = model.agent.counts()
-        schema = model.agent.schema
+    regret, weights = _regret(replica), _weights(replica)
+    judged = replica.learner.calibration()
+    with replica.lock:
+        counts = replica.agent.counts()
+        schema = replica.agent.schema
         return AgentAnswer(
-            name=model.name,
-            settings=model.settings,
-            created=model.created,
-            rounds=model.agent.policy.round,
-            events=model.seq,
-            late=model.agent.late(time.time()),
+            name=replica.name,
+            settings=replica.settings,
+            created=replica.created,
+            rounds=replica.agent.policy.round,
+            events=replica.seq,
+            late=replica.agent.late(time.time()),
             calibration=_plain_value(vars(judged)) | {"verdict": judged.verdict},
             regret=regret,
-            health=[vars(finding) for finding in model.agent.health()],
+            health=[vars(finding) for finding in replica.agent.health()],
             weights=weights,
             features=None if schema is None else schema.to_json(),
             **counts,
         )
 
 
-def decision(service: Service, model: Model, decision_id: str) -> DecisionDetails:
+def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDetails:
     """Return everything about a decision."""
-    event = service.log.decision(model.id, decision_id)
+    event = service.log.decision(replica.id, decision_id)
     if event is None:
-        raise NotFoundError(f"agent {model.name!r} made no decision {decision_id!r}")
-    model.catch_up(event.seq)
+        raise NotFoundError(f"agent {replica.name!r} made no decision {decision_id!r}")
+    replica.catch_up(event.seq)
     body = from_json(event.body)
-    told = _told(service, model, decision_id)
-    arms = _explained(model, event, body) or _plain(body)
+    told = _told(service, replica, decision_id)
+    arms = _explained(replica, event, body) or _plain(body)
     for arm in arms:
         arm.features = body["arms"][_place(body, arm.id)]["features"]
         if arm.chosen:
@@ -72,13 +72,13 @@ def decision(service: Service, model: Model, decision_id: str) -> DecisionDetail
     return DecisionDetails(**answer_of(event), time=event.time, outcomes=outcomes, arms=arms)
 
 
-def decisions(service: Service, model: Model, before: int, most: int) -> list[DecisionRow]:
+def decisions(service: Service, replica: Replica, before: int, most: int) -> list[DecisionRow]:
     """Return decisions of rounds below `before`, latest first."""
     rows = []
-    for event in service.log.latest_decisions(model.id, before, most):
+    for event in service.log.latest_decisions(replica.id, before, most):
         body = from_json(event.body)
         ids = [body["arms"][place]["id"] for place in body["chosen"]]
-        told = _told(service, model, event.decision or "")
+        told = _told(service, replica, event.decision or "")
         rows.append(
             DecisionRow(
                 id=event.decision or "",
@@ -92,14 +92,14 @@ def decisions(service: Service, model: Model, before: int, most: int) -> list[De
     return rows
 
 
-def history(service: Service, model: Model, metrics: Metrics) -> dict[str, Any]:
+def history(service: Service, replica: Replica, metrics: Metrics) -> dict[str, Any]:
     """Return outcomes of the latest decisions beside what was expected of them."""
     points: dict[str, list[Any]] = {
         name: [] for name in ("time", "round", "decision", "arm", "mean", "std", "outcome")
     }
-    for event in reversed(service.log.latest_decisions(model.id, 2**53, SHOWN)):
+    for event in reversed(service.log.latest_decisions(replica.id, 2**53, SHOWN)):
         body = from_json(event.body)
-        told = _told(service, model, event.decision or "")
+        told = _told(service, replica, event.decision or "")
         is_informed = _is_informed(body)
         for place in body["chosen"]:
             arm = body["arms"][place]["id"]
@@ -109,7 +109,7 @@ def history(service: Service, model: Model, metrics: Metrics) -> dict[str, Any]:
             values = (event.time, event.round, event.decision, arm, mean, std, outcome)
             for name, value in zip(points, values, strict=True):
                 points[name].append(value)
-    with model.learner.paused() as policy:
+    with replica.learner.paused() as policy:
         noise = policy.posterior.noise_std
     return {"points": points, "noise_std": noise, "speed": metrics.speed()}
 
@@ -119,23 +119,25 @@ def _is_informed(body: dict[str, Any]) -> bool:
     return body["mean"] is not None and (len(body["mean"]) == 1 or len(set(body["mean"])) > 1)
 
 
-def _told(service: Service, model: Model, decision_id: str) -> dict[Any, tuple[str, float | None]]:
+def _told(
+    service: Service, replica: Replica, decision_id: str
+) -> dict[Any, tuple[str, float | None]]:
     """Return status and outcome of each chosen arm; from the log where the model has forgotten."""
     try:
-        return model.agent.outcomes_of(decision_id)
+        return replica.agent.outcomes_of(decision_id)
     except FeedbackError:
         told: dict[Any, tuple[str, float | None]] = {}
-        for event in service.log.feedback(model.id, decision_id):
+        for event in service.log.feedback(replica.id, decision_id):
             if event.kind == "outcomes":
                 for arm, outcome in from_json(event.body)["outcomes"]:
                     told[arm] = ("told", outcome)
         return told
 
 
-def _explained(model: Model, event: Event, body: dict[str, Any]) -> list[ArmAnswer]:
+def _explained(replica: Replica, event: Event, body: dict[str, Any]) -> list[ArmAnswer]:
     try:
-        with model.lock:
-            explanation = model.agent.explain(event.decision or "", model.restored(event))
+        with replica.lock:
+            explanation = replica.agent.explain(event.decision or "", replica.restored(event))
     except FeedbackError:
         return []
     return [
@@ -174,18 +176,18 @@ def _place(body: dict[str, Any], arm_id: Any) -> int:
     return int(places[arm_id])
 
 
-def _regret(model: Model) -> dict[str, Any] | None:
+def _regret(replica: Replica) -> dict[str, Any] | None:
     """Return how much was left on the table, as the posterior sees it."""
-    if not model.agent.counts()["learned"]:
+    if not replica.agent.counts()["learned"]:
         return None
-    regret = model.learner.regret()
+    regret = replica.learner.regret()
     names = ("median", "lower", "upper", "level", "per_round", "rounds")
     return {name: _plain_value(getattr(regret, name)) for name in names}
 
 
-def _weights(model: Model) -> list[dict[str, Any]]:
+def _weights(replica: Replica) -> list[dict[str, Any]]:
     """Return kernels and what each of them counts for."""
-    with model.learner.paused() as policy:
+    with replica.learner.paused() as policy:
         assert isinstance(policy.posterior, MixturePosterior)
         rows = [(w, k, n) for w, k, n in policy.posterior.members if w >= 0.001]
     return [{"weight": w, "kernel": str(k), "noise_variance": n} for w, k, n in rows]

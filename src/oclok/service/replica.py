@@ -1,10 +1,10 @@
-"""The model of one agent: a function of its log, read event by event.
+"""A replica of one agent: a function of its log, read event by event.
 
-A model changes by `apply` only, which is given the events of the log in their order, and whose
-clock is the time of the event. Models of the same log are therefore equal in all processes. What
+A replica changes by `apply` only, which takes the events of the log in their order, and whose clock
+is the time of the event. Replicas of the same log are therefore equal in all processes. What
 became of each outcome is known at once; its policy, a `Learner`, learns from it in the background.
 """
-# Tested in tests/service/test_workers.py: models of several workers are compared.
+# Tested in tests/service/test_workers.py: replicas of several workers are compared.
 
 from __future__ import annotations
 
@@ -24,22 +24,11 @@ from oclok.agent.request import Proposal
 from oclok.errors import OclokError, StorageError
 from oclok.oracles import oracle_from_json
 from oclok.policies import UCB
-from oclok.service.decisions import restored
+from oclok.service.decisions import Result, restored
 from oclok.service.learner import Learner
 from oclok.service.log import AgentRow, Event, Log
 
 LOGGER = logging.getLogger("oclok.service")
-
-
-@dataclass
-class Result:
-    """What came of applying an event with outcomes: ids of arms, and reasons of those rejected."""
-
-    learned: list[Any] = field(default_factory=list)
-    repeated: list[Any] = field(default_factory=list)
-    corrected: list[Any] = field(default_factory=list)
-    quarantined: list[Any] = field(default_factory=list)
-    rejected: list[tuple[Any, str]] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -69,13 +58,13 @@ def make_agent(settings: dict[str, Any]) -> Agent:
     )
 
 
-class Model:
+class Replica:
     """An agent, and how far in its log it has read.
 
     Attributes:
         agent: the agent as of event `seq`.
         lock: to be held while `agent` and `seq` must fit together.
-        taught: is set when there is something to learn.
+        work_available: is set when there is something to learn.
     """
 
     def __init__(self, row: AgentRow, log: Log, use_snapshot: bool = True) -> None:
@@ -83,7 +72,7 @@ class Model:
         self.settings: dict[str, Any] = json.loads(row.settings)
         self.created = row.created
         self.lock = threading.RLock()
-        self.taught = threading.Event()
+        self.work_available = threading.Event()
         self._awaited: list[Results] = []
         self._own: dict[int, tuple[Event, Proposal | None]] = {}  # made here, not applied yet
         self._proposal: Proposal | None = None  # of the event that is being applied
@@ -127,7 +116,7 @@ class Model:
                 # The same in every process: the event is part of the log, and had no effect.
                 LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
             self.seq = event.seq
-            self.taught.set()
+            self.work_available.set()
 
     def committed(self, event: Event, proposal: Proposal | None = None) -> None:
         """Apply an event that this process has just appended.
@@ -236,9 +225,9 @@ class Model:
 
 
 _APPLY = {
-    "decision": Model._apply_decision,
-    "outcomes": Model._apply_outcomes,
-    "accept": Model._apply_accept,
-    "observations": Model._apply_observations,
-    "expire": Model._apply_expire,
+    "decision": Replica._apply_decision,
+    "outcomes": Replica._apply_outcomes,
+    "accept": Replica._apply_accept,
+    "observations": Replica._apply_observations,
+    "expire": Replica._apply_expire,
 }

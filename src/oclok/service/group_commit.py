@@ -1,4 +1,4 @@
-"""Commits that would wait for each other become one, for which the disk is asked once.
+"""GroupCommit that would wait for each other become one, for which the disk is asked once.
 
 Whoever comes while a commit is under way waits for its end; the first of them then commits for all
 who wait. So a commit holds as many requests as came during the one before.
@@ -25,7 +25,7 @@ class _Waiting(Generic[Item]):
         return self.written is not None or self.reason is not None
 
 
-class Commits(Generic[Item]):
+class GroupCommit(Generic[Item]):
     """Writes items of several threads together.
 
     Args:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from oclok.service.commits import Commits
+from oclok.service.group_commit import GroupCommit
 
 
 class WrongError(Exception):
@@ -34,7 +34,7 @@ class Disk:
 def committed(requests: list[list[int]]) -> tuple[Disk, list]:
     """Return what became of the first request, and of the others, which come meanwhile."""
     disk = Disk()
-    commits = Commits(disk.write, divisive=WrongError)
+    commits = GroupCommit(disk.write, divisive=WrongError)
     results: list = [None] * len(requests)
 
     def run(place: int) -> None:
@@ -73,4 +73,4 @@ def test_an_error_of_the_disk_is_told_to_all_and_does_not_stay():
     assert results[0] == [1]
     assert all(isinstance(result, OSError) for result in results[1:])
     with pytest.raises(WrongError):
-        Commits(disk.write, divisive=WrongError).commit([-1])
+        GroupCommit(disk.write, divisive=WrongError).commit([-1])
