@@ -5,7 +5,8 @@ Each is a child of those above it, so that any of them can be caught:
     OclokError
     ├── InputError            an argument has a wrong type, shape or value
     │   ├── ContextError      … the contexts
-    │   └── OutcomeError      … the outcomes
+    │   ├── OutcomeError      … the outcomes
+    │   └── ColumnError       … a value of a feature
     ├── FeedbackError         outcomes for a decision that was never made, or given twice
     ├── OracleError           the oracle does not fit this round
     │   ├── InfeasibleError   no feasible super arm exists
@@ -35,6 +36,18 @@ class ContextError(InputError):
 
 class OutcomeError(InputError):
     """Outcomes are not a finite array with one number per chosen base arm."""
+
+
+class ColumnError(InputError):
+    """A value does not fit its feature.
+
+    Attributes:
+        position: of the arm with that value; None if the column as a whole is wrong.
+    """
+
+    def __init__(self, reason: str, position: int | None = None) -> None:
+        super().__init__(reason)
+        self.position = position
 
 
 class FeedbackError(OclokError):

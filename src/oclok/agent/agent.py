@@ -19,17 +19,15 @@ import numpy as np
 
 from oclok.agent import files
 from oclok.agent.arms import ArmId, Arms, as_arms
-from oclok.agent.decision import AgentDecision, Offer
+from oclok.agent.decision import AgentDecision, Offer, Offers
 from oclok.agent.decisions import Status
 from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
-from oclok.agent.health import Finding, examine, report
-from oclok.agent.offers import Offers
+from oclok.agent.health import FeatureWatch, Finding, examine, report
 from oclok.agent.propensity import propensities
 from oclok.agent.request import Proposal, Request
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
-from oclok.agent.watch import FeatureWatch
 from oclok.errors import InputError, OracleError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent

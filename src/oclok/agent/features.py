@@ -26,16 +26,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oclok.agent.arms import Column
-from oclok.agent.columns import (
-    ColumnError,
+from oclok.agent.arms import (
+    Column,
     as_booleans,
     as_categories,
     as_hours,
     as_numbers,
     as_vectors,
 )
-from oclok.errors import InputError
+from oclok.errors import ColumnError, InputError
 from oclok.typing import FloatArray
 from oclok.validation import as_count, as_positive, as_vector
 

@@ -25,11 +25,10 @@ import numpy as np
 from oclok.agent.arms import ArmId
 from oclok.agent.decisions import Decisions, Record, Status
 from oclok.agent.plausibility import implausible
-from oclok.agent.recent import Recent
 from oclok.errors import FeedbackError, InputError, OutcomeError
 from oclok.persistence import Persistent
 from oclok.policies import Policy
-from oclok.typing import BoolArray, FloatArray, IntArray
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import LARGEST_OUTCOME, as_outcomes, as_positive
 
 #: Settled decisions whose outcomes can still be repeated and corrected.
@@ -282,3 +281,38 @@ def _as_range(outcome_range: tuple[float, float] | None) -> tuple[float, float] 
     if not low < high:
         raise InputError(f"outcome_range must be (lowest, highest); got {outcome_range!r}")
     return low, high
+
+
+class Recent(Persistent):
+    """The latest `size` numbers of a stream, in order.
+
+    Examples:
+        >>> recent = Recent(3)
+        >>> recent.extend([1.0, 2.0, 3.0, 4.0])
+        >>> recent.values
+        array([2., 3., 4.])
+        >>> recent.count
+        4
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.count = 0
+        self._buffer = np.empty(0)
+
+    @property
+    def values(self) -> FloatArray:
+        """The numbers, oldest first; shape (at most size,)."""
+        return self._buffer[max(0, len(self._buffer) - self.size) :]
+
+    def extend(self, numbers: ArrayLike) -> None:
+        """Add `numbers`, latest last."""
+        new = np.asarray(numbers, dtype=np.float64)
+        self._buffer = np.concatenate([self.values, new])[-self.size :]
+        self.count += len(new)
+
+    def _state(self) -> dict[str, Any]:
+        return {"size": self.size, "count": self.count, "values": self.values.copy()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.size, self.count, self._buffer = state["size"], state["count"], state["values"]

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 
 from oclok.agent.decisions import Status
-from oclok.agent.features import Ignored
+from oclok.agent.features import Category, Ignored, Number, Vector
 from oclok.agent.feedback import Feedback
 from oclok.agent.schema import Schema
-from oclok.agent.watch import FeatureWatch
+from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 
 LOG = logging.getLogger("oclok.agent")
@@ -34,6 +34,12 @@ MOVED = 0.1
 PATIENCE = 10.0
 #: Share of outcomes that never came, above which the rest may not speak for all.
 LOST = 0.5
+#: The range of each column is that of the first REFERENCE arms.
+REFERENCE = 1_000
+#: A value may leave that range by this share of its width.
+TOLERANCE = 0.25
+#: Weight of the latest decision in the running share of arms outside.
+DECAY = 0.05
 
 
 @dataclass(frozen=True)
@@ -220,3 +226,67 @@ def _duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.3g} seconds" if math.isfinite(seconds) else "a while"
+
+
+class FeatureWatch(Persistent):
+    """Ranges of encoded features, and how often arms leave them.
+
+    Attributes:
+        arms: number of arms seen so far.
+        decisions: number of decisions they were offered in.
+        low, high: range of each column among the first REFERENCE arms; shape (D,).
+        outside: share of late arms outside of it, an exponential moving average; shape (D,).
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self.arms = 0
+        self.decisions = 0
+        self.low = np.full(dimension, np.inf)
+        self.high = np.full(dimension, -np.inf)
+        self.outside = np.zeros(dimension)
+
+    def record(self, contexts: FloatArray) -> None:
+        """Note the arms of one decision, shape (M, D)."""
+        low, high = contexts.min(axis=0), contexts.max(axis=0)
+        if self.arms < REFERENCE:
+            np.minimum(self.low, low, out=self.low)
+            np.maximum(self.high, high, out=self.high)
+        else:
+            margin = TOLERANCE * (self.high - self.low)
+            bottom, top = self.low - margin, self.high + margin
+            share = np.zeros(len(low))
+            for column in np.flatnonzero((low < bottom) | (high > top)).tolist():
+                x = contexts[:, column]
+                share[column] = np.mean((x < bottom[column]) | (x > top[column]))
+            self.outside += DECAY * (share - self.outside)
+        self.arms += len(contexts)
+        self.decisions += 1
+
+    def constant(self, schema: Schema) -> list[str]:
+        """Return the features none of whose columns ever varied."""
+        varies = self.high > self.low
+        return [
+            name
+            for name, columns in schema.slices().items()
+            if columns.stop > columns.start and not varies[columns].any()
+        ]
+
+    def moved(self, schema: Schema) -> dict[str, float]:
+        """Return which share of late arms has a feature outside of its range."""
+        return {
+            name: float(self.outside[columns].max())
+            for name, columns in schema.slices().items()
+            if isinstance(schema.features[name], Number | Vector)
+        }
+
+    def unknown(self, schema: Schema) -> dict[str, float]:
+        """Return which share of late arms has a value of a category that has no column."""
+        shares = {}
+        for name, columns in schema.slices().items():
+            feature = schema.features[name]
+            if isinstance(feature, Category) and feature.buckets:
+                first = columns.start + len(feature.values or ())
+                # A value without a column is in two buckets.
+                buckets = self.outside[first : first + feature.buckets]
+                shares[name] = float(buckets.sum()) / 2
+        return shares

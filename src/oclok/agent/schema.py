@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oclok.agent.arms import Arms, Column
-from oclok.agent.columns import ColumnError, is_list, is_missing, is_time
+from oclok.agent.arms import Arms, Column, is_list, is_missing, is_time
 from oclok.agent.features import (
     KINDS,
     Boolean,
@@ -22,7 +21,7 @@ from oclok.agent.features import (
     Timestamp,
     Vector,
 )
-from oclok.errors import InputError
+from oclok.errors import ColumnError, InputError
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 
