@@ -20,7 +20,7 @@ import numpy as np
 from oclok.agent import files
 from oclok.agent.arms import ArmId, Arms, as_arms
 from oclok.agent.decision import AgentDecision, Offer, Offers
-from oclok.agent.decisions import Status
+from oclok.agent.decisions import History, Status
 from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.health import FeatureWatch, Finding, examine, report
@@ -128,9 +128,10 @@ class Agent(Persistent):
                 return self._again(id)
             schema, X = request.encoded or self._inferred(request.arms, request.columns)
             made, belief = self.policy.select_with_belief(X, request.oracle)
+            noise = self.policy.noise_std
             self.policy.discard(made)
             likely = propensities(self.policy, X, request.oracle, made.super_arm, self._rng)
-            decision, offer = request.decision(id, made, belief, X, likely)
+            decision, offer = request.decision(id, made, belief, X, likely, noise)
             self._schema = schema
             self._keep(decision, offer, now)
             return decision
@@ -153,7 +154,7 @@ class Agent(Persistent):
         with nullcontext() if getattr(self.policy, "is_concurrent", False) else self._lock:
             schema, X = request.encoded or self._inferred(request.arms, request.columns)
             made, belief = self.policy.propose(X, request.oracle)
-            decision, _ = request.decision(id, made, belief, X, None)
+            decision, _ = request.decision(id, made, belief, X, None, self.policy.noise_std)
             prediction = X if belief.prediction is None else belief.prediction
             return Proposal(decision, schema, prediction, request.oracle)
 
@@ -275,7 +276,7 @@ class Agent(Persistent):
         with self._lock:
             record = self._feedback.decisions.record(decision_id)
             return {
-                arm: (Status(status).name.lower(), None if math.isnan(y) else y)
+                arm: (Status(status).word, None if math.isnan(y) else y)
                 for arm, status, y in zip(
                     record.arms, record.status.tolist(), record.outcomes.tolist(), strict=True
                 )
@@ -288,15 +289,20 @@ class Agent(Persistent):
             return 0 if deadline is None else len(self._feedback.decisions.due(now - deadline))
 
     def counts(self) -> dict[str, int]:
-        """Return how many decisions are open, and how many outcomes wait, are in or are out."""
+        """Return open decisions, outcomes of decisions by status, and outcomes observed besides."""
         with self._lock:
             decisions = self._feedback.decisions
+            tally = {status.word: int(decisions.tally[status]) for status in Status}
             return {
-                "learned": self._feedback.outcomes.count,
                 "open_decisions": len(decisions),
-                "waiting": decisions.waiting,
-                "quarantined": sum(1 for _ in decisions.with_status(Status.QUARANTINED)),
+                **tally,
+                "observed": self._feedback.observed,
             }
+
+    def history(self) -> History:
+        """Return the decisions that are kept: all open ones, and the latest that are settled."""
+        with self._lock:
+            return self._feedback.decisions.history()
 
     def check(self, arms: Any) -> None:
         """Raise what `observe` would say of the features of `arms`; change nothing."""
@@ -436,7 +442,16 @@ class Agent(Persistent):
     def _keep(self, decision: AgentDecision, offer: Offer, now: float) -> None:
         """Take note of a decision that was just made."""
         taken = offer.chosen
-        self._feedback.decisions.add(decision.id, now, decision.chosen, offer.contexts[taken])
+        self._feedback.decisions.add(
+            decision.id,
+            now,
+            decision.chosen,
+            offer.contexts[taken],
+            decision.round,
+            offer.column("mean")[taken],
+            offer.column("std")[taken],
+            offer.noise_std,
+        )
         self._offers.add(decision)
         if self.mode == "shadow":
             preferred = set(decision.preferred)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ class Offer(Persistent):
         index, mean, std: what the policy thought of them; None where it has no such thing.
         chosen, included, excluded: positions, ascending.
         propensity: probability of each arm to be chosen; None where the policy is not random.
+        noise_std: of outcomes around f, as believed then; NaN where the policy has no such thing.
     """
 
     ids: list[ArmId]
@@ -41,6 +43,7 @@ class Offer(Persistent):
     included: IntArray
     excluded: IntArray
     propensity: FloatArray | None = None
+    noise_std: float = math.nan
 
     def column(self, name: str) -> FloatArray:
         """Return `index`, `mean`, `std` or `propensity`; NaN where there is none."""

@@ -3,9 +3,11 @@
 A decision takes one row; each of its chosen arms takes one row of another table:
 
 | per decision | start     where its arms start      waiting   arms that have no outcome yet     |
-|              | decided   when, in seconds                                                      |
+|              | decided   when, in seconds          round     of the policy                     |
+|              | noise     std of outcomes around f, as believed when it was made; or NaN        |
 | per arm      | contexts  as encoded, sparse        outcomes  NaN while waiting                 |
-|              | status    a `Status`                taught    what the model was told; or NaN  |
+|              | status    a `Status`                taught    what the model was told; or NaN   |
+|              | mean, std of f, as believed when the decision was made; or NaN                  |
 
 A decision is open while an arm waits. Of those settled the latest `remember` are kept, so that an
 outcome told twice is known as such and one told wrong can be corrected; older ones are dropped,
@@ -32,11 +34,19 @@ from oclok.typing import ArrayLike, FloatArray, IntArray
 #: Fewer rows of dropped decisions than this are not worth reclaiming.
 LEAST_TO_RECLAIM = 1_000
 
-_PER_DECISION = {"start": np.int64, "waiting": np.int32, "decided": np.float64}
+_PER_DECISION = {
+    "start": np.int64,
+    "waiting": np.int32,
+    "decided": np.float64,
+    "round": np.int64,
+    "noise": np.float32,
+}
 _PER_ARM = {
     "outcomes": np.float64,
     "taught": np.float64,
     "status": np.int8,
+    "mean": np.float32,
+    "std": np.float32,
 }
 
 
@@ -47,7 +57,17 @@ class Status(IntEnum):
     LEARNED = 1
     QUARANTINED = 2
     DEFAULTED = 3
-    FORGOTTEN = 4
+    NEVER_CAME = 4
+    CORRECTED = 5
+
+    @property
+    def word(self) -> str:
+        """The status as the API spells it."""
+        return self.name.lower()
+
+
+#: The outcomes that the model has learned.
+KNOWN = (Status.LEARNED, Status.DEFAULTED, Status.CORRECTED)
 
 
 class Record(NamedTuple):
@@ -62,11 +82,34 @@ class Record(NamedTuple):
     status: IntArray
 
 
+class History(NamedTuple):
+    """Decisions that are kept, oldest first: copies of the tables above.
+
+    Attributes:
+        ids, round, decided, noise: one entry per decision.
+        row: one entry per chosen arm: which of these decisions it belongs to; `status`,
+            `outcomes`, `mean` and `std` likewise.
+    """
+
+    ids: list[str]
+    round: IntArray
+    decided: FloatArray
+    noise: FloatArray
+    row: IntArray
+    status: IntArray
+    outcomes: FloatArray
+    mean: FloatArray
+    std: FloatArray
+
+
 class Decisions(Persistent):
     """Decisions by id.
 
     Args:
         remember: how many settled decisions are kept.
+
+    Attributes:
+        tally: how many outcomes have each `Status`, those of dropped decisions included.
     """
 
     def __init__(self, remember: int) -> None:
@@ -80,7 +123,7 @@ class Decisions(Persistent):
         self._row: dict[str, int] = {}
         self._settled: deque[str] = deque()
         self._first_open = 0
-        self._waiting = 0
+        self.tally: IntArray = np.zeros(len(Status), dtype=np.int64)
 
     def __len__(self) -> int:
         """Return how many decisions are open."""
@@ -92,7 +135,7 @@ class Decisions(Persistent):
     @property
     def waiting(self) -> int:
         """How many outcomes have not come."""
-        return self._waiting
+        return int(self.tally[Status.WAITING])
 
     def add(
         self,
@@ -100,6 +143,10 @@ class Decisions(Persistent):
         decided: float,
         arms: Sequence[ArmId],
         contexts: FloatArray,
+        round: int = 0,  # noqa: A002  (the name of the thing)
+        mean: ArrayLike = np.nan,
+        std: ArrayLike = np.nan,
+        noise: float = np.nan,
     ) -> None:
         """Keep a decision whose arms all wait. `decided` never falls from one to the next."""
         row, start, count = len(self._ids), len(self._arms), len(arms)
@@ -108,14 +155,16 @@ class Decisions(Persistent):
                 self._tables[name] = grown(self._tables[name], needed)
         table = self._tables
         table["start"][row], table["waiting"][row], table["decided"][row] = start, count, decided
+        table["round"][row], table["noise"][row] = round, noise
         chosen = slice(start, start + count)
         self._contexts.append(contexts)
         table["outcomes"][chosen] = table["taught"][chosen] = np.nan
         table["status"][chosen] = Status.WAITING
+        table["mean"][chosen], table["std"][chosen] = mean, std
         self._ids.append(decision)
         self._arms.extend(sys.intern(arm) if isinstance(arm, str) else arm for arm in arms)
         self._row[decision] = row
-        self._waiting += count
+        self.tally[Status.WAITING] += count
         if not count:
             self._settle(decision)
 
@@ -158,12 +207,14 @@ class Decisions(Persistent):
         """
         row = self._row[decision]
         places = self._chosen(row).start + np.asarray(positions, dtype=np.intp)
-        waited = int(np.count_nonzero(self._tables["status"][places] == Status.WAITING))
+        before = np.bincount(self._tables["status"][places], minlength=len(Status))
+        waited = int(before[Status.WAITING])
+        self.tally -= before
+        self.tally[status] += len(places)
         self._tables["outcomes"][places] = outcomes
         self._tables["taught"][places] = taught
         self._tables["status"][places] = status
         self._tables["waiting"][row] -= waited
-        self._waiting -= waited
         if waited and not self._tables["waiting"][row]:
             self._settle(self._ids[row])  # and not `decision`, which may be a second copy of it
 
@@ -188,14 +239,26 @@ class Decisions(Persistent):
 
     def latest_learned(self, most: int) -> tuple[FloatArray, FloatArray, list[tuple[str, ArmId]]]:
         """Return contexts, outcomes and names of up to `most` outcomes of the latest decisions."""
-        status = self._tables["status"][: len(self._arms)]
-        places = np.flatnonzero((status == Status.LEARNED) | (status == Status.DEFAULTED))[-most:]
+        places = np.flatnonzero(np.isin(self._tables["status"][: len(self._arms)], KNOWN))[-most:]
         rows = np.searchsorted(self._starts, places, side="right") - 1
         names = [
             (self._ids[row], self._arms[place])
             for row, place in zip(rows.tolist(), places.tolist(), strict=True)
         ]
         return self._contexts.take(places), self._tables["outcomes"][places], names
+
+    def history(self) -> History:
+        """Return all decisions that are kept."""
+        rows = np.array(sorted(self._row.values()), dtype=np.intp)
+        counts = np.diff(np.append(self._starts, len(self._arms)))
+        is_kept = np.zeros(len(self._ids), dtype=bool)
+        is_kept[rows] = True
+        arms = np.repeat(is_kept, counts)
+        table = {name: self._tables[name][rows] for name in ("round", "decided", "noise")}
+        for name in ("status", "outcomes", "mean", "std"):
+            table[name] = self._tables[name][: len(self._arms)][arms]
+        row = np.repeat(np.arange(len(rows)), counts[rows])
+        return History([self._ids[row] for row in rows.tolist()], row=row, **table)
 
     @property
     def _starts(self) -> IntArray:
@@ -237,6 +300,7 @@ class Decisions(Persistent):
         sizes = dict.fromkeys(_PER_DECISION, len(self._ids))
         return {
             "remember": self.remember,
+            "tally": self.tally,
             "tables": {
                 name: table[: sizes.get(name, len(self._arms))]
                 for name, table in self._tables.items()
@@ -255,5 +319,5 @@ class Decisions(Persistent):
         self._ids, self._arms = json.loads(state["ids"]), json.loads(state["arms"])
         self._settled = deque(json.loads(state["settled"]))
         self._row = {self._ids[row]: row for row in state["kept"].tolist()}
-        self._waiting = int(self._tables["waiting"].sum())
+        self.tally = state["tally"]
         self._first_open = 0

@@ -2,11 +2,12 @@
 
 What became of a chosen arm's outcome is its `Status`:
 
-    WAITING ──learn──────▶ LEARNED ◀──accept, correct── QUARANTINED
-       │                      ▲                              ▲
-       ├──learn, implausible──┼──────────────────────────────┘
-       ├──deadline, default──▶ DEFAULTED ──correct──▶ LEARNED
-       └──deadline───────────▶ FORGOTTEN ──correct──▶ LEARNED
+    WAITING ──learn──────▶ LEARNED ◀──accept── QUARANTINED
+       │                                            ▲
+       ├──learn, implausible────────────────────────┘
+       ├──deadline, default──▶ DEFAULTED
+       └──deadline───────────▶ NEVER_CAME
+    any but WAITING ──correct──▶ CORRECTED
 
 Each change is made in the model first and noted here right after, so that an error in between
 leaves both as they were.
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from oclok.agent.arms import ArmId
-from oclok.agent.decisions import Decisions, Record, Status
+from oclok.agent.decisions import KNOWN, Decisions, Record, Status
 from oclok.agent.plausibility import implausible
 from oclok.errors import FeedbackError, InputError, OutcomeError
 from oclok.persistence import Persistent
@@ -79,7 +80,7 @@ class Feedback(Persistent):
         self.decisions = Decisions(REMEMBERED)
         self.outcomes = Recent(COMPARED_WITH)
         self.delays = Recent(COMPARED_WITH)
-        self.forgotten = 0
+        self.observed = 0
         self._first: list[tuple[str, int]] = []
 
     def learn(
@@ -99,6 +100,10 @@ class Feedback(Persistent):
         arms = record.arms
         is_good = is_first & ~is_bad
         self._teach(record, places[is_good | is_other], y[is_good | is_other])
+        if is_other.any():
+            self.decisions.settle(
+                decision, places[is_other], Status.CORRECTED, y[is_other], y[is_other]
+            )
         if is_bad.any():
             self.decisions.settle(decision, places[is_bad], Status.QUARANTINED, y[is_bad], np.nan)
         self.outcomes.extend(y[is_first])
@@ -143,6 +148,7 @@ class Feedback(Persistent):
             )
         self.policy.observe(contexts, y)
         self.outcomes.extend(y)
+        self.observed += len(y)
 
     def expire(self, now: float) -> None:
         """Stop waiting for outcomes whose deadline has passed."""
@@ -154,8 +160,7 @@ class Feedback(Persistent):
         default = self.default_outcome
         if default is None:
             for record, places in zip(records, waiting, strict=True):
-                self.decisions.settle(record.id, places, Status.FORGOTTEN, np.nan, np.nan)
-                self.forgotten += len(places)
+                self.decisions.settle(record.id, places, Status.NEVER_CAME, np.nan, np.nan)
             return
         X = np.vstack([r.contexts[places] for r, places in zip(records, waiting, strict=True)])
         y = np.full(len(X), default)
@@ -203,7 +208,7 @@ class Feedback(Persistent):
         wrong = implausible(y)
         for record, (_, place), is_wrong in zip(records, self._first, wrong.tolist(), strict=True):
             at = np.array([place])
-            if is_wrong and record.status[place] == Status.LEARNED:
+            if is_wrong and record.status[place] in KNOWN:
                 told, stand_in = record.outcomes[at], np.array([np.median(y[~wrong])])
                 self.policy.correct(record.contexts[at], record.taught[at], stand_in)
                 self.decisions.settle(record.id, at, Status.QUARANTINED, told, stand_in)
@@ -263,7 +268,8 @@ def _refused(record: Record, place: int, new: dict[int, float]) -> FeedbackError
         Status.LEARNED: f"{outcome:g} before",
         Status.QUARANTINED: f"{outcome:g} before, which is quarantined",
         Status.DEFAULTED: f"none before its deadline, and {outcome:g} was learned",
-        Status.FORGOTTEN: "none before its deadline, and was forgotten",
+        Status.NEVER_CAME: "none before its deadline, and was given up",
+        Status.CORRECTED: f"{outcome:g} before",
     }[Status(record.status[place])]
     return FeedbackError(
         f"decision {record.id!r}: arm {arm!r} had {before}; got {new[place]:g} now; give "

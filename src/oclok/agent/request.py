@@ -51,6 +51,7 @@ class Request(NamedTuple):
         belief: Belief,
         contexts: FloatArray,
         propensity: FloatArray | None,
+        noise_std: float,
     ) -> tuple[AgentDecision, Offer]:
         """Return the decision that a policy made of this, under the id `name` if there is one."""
         ids = self.arms.ids
@@ -65,6 +66,7 @@ class Request(NamedTuple):
             self.included,
             self.excluded,
             propensity,
+            noise_std,
         )
         chosen = [ids[place] for place in taken.tolist()]
         preferred = [ids[place] for place in made.super_arm.tolist()]

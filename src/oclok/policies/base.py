@@ -7,6 +7,7 @@ partial and out-of-order feedback, saving and loading come with the base class.
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -72,7 +73,10 @@ class Policy(Persistent, ABC):
 
     Attributes:
         round: t, the number of rounds (calls of `select`) so far.
+        noise_std: of outcomes around f, as believed now; NaN where there is no such belief.
     """
+
+    noise_std: float = math.nan
 
     def __init__(
         self, oracle: Oracle | None = None, seed: int | np.random.SeedSequence | None = None

@@ -86,6 +86,11 @@ class GPPolicy(Policy):
         self._estimate: Estimate | None = None
         self._latest: tuple[int, Prediction] | None = None
 
+    @property
+    def noise_std(self) -> float:  # type: ignore[override]
+        """Standard deviation of outcomes around f, as believed now."""
+        return self.posterior.noise_std
+
     def calibration(self, levels: tuple[float, ...] = (0.5, 0.8, 0.95)) -> Calibration:
         """Return how well the posterior foresaw the outcomes so far, without any ground truth.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ def decision_body(request: dict[str, Any], proposal: Proposal, is_first: bool) -
         "index": offer.index.tolist(),
         "mean": None if offer.mean is None else offer.mean.tolist(),
         "std": None if offer.std is None else offer.std.tolist(),
+        "noise_std": None if math.isnan(offer.noise_std) else offer.noise_std,
         "is_exact": proposal.decision.is_exact,
     }
     if is_first:
@@ -55,6 +57,7 @@ def restored(agent: Agent, event: Event) -> tuple[AgentDecision, Schema | None, 
         np.array(body["chosen"], dtype=np.intp),
         np.array(sorted(place[arm] for arm in include), dtype=np.intp),
         np.array(sorted(place[arm] for arm in exclude), dtype=np.intp),
+        noise_std=math.nan if (noise := body.get("noise_std")) is None else noise,
     )
     chosen = [ids[position] for position in body["chosen"]]
     preferred = [ids[position] for position in body["preferred"]]

@@ -68,6 +68,11 @@ class Learner(Policy):
         return int(self._asked.model_version)
 
     @property
+    def noise_std(self) -> float:  # type: ignore[override]
+        """Noise believed in when this thread last let the policy propose; NaN before that."""
+        return float(getattr(self._asked, "noise_std", np.nan))
+
+    @property
     def waiting(self) -> int:
         """How many steps are due."""
         return len(self._queue)
@@ -110,7 +115,7 @@ class Learner(Policy):
     def propose(self, contexts: ArrayLike, oracle: Oracle | None = None) -> tuple[Decision, Belief]:
         """Return what the policy would choose after the steps taken so far."""
         with self._turn:
-            self._asked.model_version = self.steps
+            self._asked.model_version, self._asked.noise_std = self.steps, self.policy.noise_std
             return self.policy.propose(contexts, oracle)
 
     def witness(

@@ -234,11 +234,15 @@ class AgentAnswer(BaseModel):
     created: float
     rounds: int
     events: int
-    learned: int
     open_decisions: int
     waiting: int
-    late: int
+    learned: int
     quarantined: int
+    defaulted: int
+    never_came: int
+    corrected: int
+    observed: int
+    late: int
     calibration: dict[str, Any]
     regret: dict[str, Any] | None
     health: list[dict[str, Any]]
