@@ -219,3 +219,36 @@ def test_threads_count_and_learn_as_one_thread_does() -> None:
         by_one.policy.posterior.predict(X), by_many.policy.posterior.predict(X), strict=True
     ):
         np.testing.assert_allclose(one, many, rtol=0, atol=1e-9)
+
+
+def test_every_outcome_is_counted_under_the_one_status_it_has() -> None:
+    now = [0.0]
+    agent = new_agent(deadline=10.0, clock=lambda: now[0], oracle=TopK(3))
+    first, second, third = (agent.decide(some(t), id=f"d{t}") for t in range(3))
+    agent.learn(first.id, {arm: 0.5 for arm in first.chosen})
+    agent.learn(first.id, {first.chosen[0]: 0.75}, correct=True)
+    now[0] = 11.0
+    agent.expire()
+    fourth = agent.decide(some(3), id="d3")
+    agent.learn(third.id, {third.chosen[0]: 0.25}, correct=True)
+    statuses = [
+        status
+        for decision in (first, second, third, fourth)
+        for status, _ in agent.outcomes_of(decision.id).values()
+    ]
+    counted = {word: n for word, n in agent.counts().items() if word in set(statuses)}
+    assert counted == {"corrected": 2, "learned": 2, "never_came": 5, "waiting": 3}
+    assert {word: statuses.count(word) for word in counted} == counted
+
+
+def test_a_decision_keeps_what_was_expected_of_it_when_it_was_made() -> None:
+    agent = taught(new_agent(), 5)
+    decision = agent.decide(some(9), id="then")
+    expected = decision.table().loc[decision.chosen]
+    taught(agent, 0)
+    agent.learn(decision.id, {arm: 3.0 for arm in decision.chosen})
+    history = agent.history()
+    at = history.row == history.ids.index("then")
+    assert np.allclose(history.mean[at], expected["mean"])
+    assert np.allclose(history.std[at], expected["std"])
+    assert history.noise[history.ids.index("then")] == pytest.approx(0.1)

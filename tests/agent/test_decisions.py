@@ -73,6 +73,11 @@ class Kept(RuleBasedStateMachine):
     def same(self) -> None:
         open_ones = [n for n, entry in self.model.items() if Status.WAITING in entry["status"]]
         assert len(self.store) == len(open_ones)
+        history = self.store.history()
+        assert history.ids == [name for name in self.model]
+        seen = [entry["status"] for entry in self.model.values()]
+        assert [s for statuses in seen for s in statuses] == history.status.tolist()
+        assert history.row.tolist() == [row for row, s in enumerate(seen) for _ in s]
         assert self.store.waiting == sum(
             entry["status"].count(Status.WAITING) for entry in self.model.values()
         )
