@@ -58,6 +58,7 @@ compare: .venv-compare/ready
 .venv-compare/ready: pyproject.toml constraints-compare.txt
 	$(PYTHON) -m venv .venv-compare
 	.venv-compare/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compare.txt -e '.[compare]'
+	.venv-compare/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compare.txt --no-deps ISLP # a table; its code needs PyTorch
 	touch $@
 
 .venv/ready: pyproject.toml constraints.txt

@@ -1,7 +1,8 @@
-"""Lines of results → a table, a figure and a summary.
+"""Lines of results → tables and a figure.
 
-Regret is normalised by that of choosing at random on the same rounds. A peer is shown with its
-best setting for each problem, chosen after the fact; oclok has one setting for all of them.
+Regret is normalised by that of choosing at random on the same rounds. A peer is shown with
+the one setting that has the least mean share over a suite, and with its best setting for each
+problem, chosen after the fact; oclok has one setting for everything.
 """
 
 from __future__ import annotations
@@ -13,115 +14,144 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from benchmarks.compare.problems import PROBLEMS
+from benchmarks.compare.tables import REDRAWN, TABLES
+
 OURS = "oclok"
 RANDOM = "random"
 #: Players of oclok that are shown, but are no peers.
-NO_PEERS = (RANDOM, "OClokUCB", "BayesUCB", OURS, "oclok, Thompson")
+NO_PEERS = (RANDOM, "OClokUCB", "BayesUCB", OURS)
 
 Line = dict[str, Any]
+Runs = dict[int, Line]
 
 
 class Results:
-    """Results by player and problem."""
+    """Results on a suite by player, setting and problem."""
 
-    def __init__(self, lines: list[Line]) -> None:
-        self._lines = lines
-        self.problems = list(dict.fromkeys(line["problem"] for line in lines))
-        self.players = list(dict.fromkeys(line["player"] for line in lines))
-        self.players.sort(key=lambda player: (player != OURS, player in NO_PEERS))
+    def __init__(self, lines: list[Line], problems: list[str]) -> None:
+        self._runs: dict[tuple[str, str, str], Runs] = {}
+        for line in lines:
+            key = line["player"], line["setting"], line["problem"]
+            self._runs.setdefault(key, {})[line["seed"]] = line
+        played = {line["problem"] for line in lines}
+        self.problems = [name for name in problems if name in played]
+        players = dict.fromkeys(line["player"] for line in lines if line["problem"] in problems)
+        self.players = sorted(players, key=lambda player: (player != OURS, player in NO_PEERS))
 
-    def best(self, player: str, problem: str) -> tuple[str, dict[int, Line]] | None:
-        """Return the setting of the least share of random's regret, with its line for each seed.
+    def runs(self, player: str, setting: str, problem: str) -> Runs:
+        """Return the runs by seed; empty if there are none."""
+        return self._runs.get((player, setting, problem), {})
 
-        Settings may have played different seeds: those that were far behind are not continued.
-        """
-        settings = self._settings(player, problem)
-        if not settings:
-            return None
-        return min(settings.items(), key=lambda item: self._share(item[1], problem))
-
-    def share(self, player: str, problem: str) -> float:
+    def share(self, runs: Runs, problem: str, what: str = "regret") -> float:
         """Return the regret over random's on the same seeds; NaN if it was not played."""
-        played = self.best(player, problem)
-        return math.nan if played is None else self._share(played[1], problem)
+        by_chance = self.runs(RANDOM, "", problem)
+        seeds = [seed for seed in runs if seed in by_chance]
+        if not seeds:
+            return math.nan
+        return _mean(runs, what, seeds) / _mean(by_chance, what, seeds)
 
-    def _settings(self, player: str, problem: str) -> dict[str, dict[int, Line]]:
-        found: dict[str, dict[int, Line]] = {}
-        for line in self._lines:
-            if line["player"] == player and line["problem"] == problem:
-                found.setdefault(line["setting"], {})[line["seed"]] = line
-        return found
+    def settings(self, player: str) -> list[str]:
+        """Return the settings of a player on this suite."""
+        return list(
+            dict.fromkeys(
+                s for p, s, problem in self._runs if p == player and problem in self.problems
+            )
+        )
 
-    def _share(self, runs: dict[int, Line], problem: str) -> float:
-        by_chance = self._settings(RANDOM, problem)[""]
-        return _mean(runs) / _mean({seed: by_chance[seed] for seed in runs})
+    def one_setting(self, player: str) -> str:
+        """Return the setting with the least mean share over the problems."""
 
-    def most_seeds(self, problem: str) -> int:
-        """Return how many seeds were played by whoever played the most."""
-        return len({line["seed"] for line in self._lines if line["problem"] == problem})
+        def mean_share(setting: str) -> float:
+            return float(
+                np.mean([self.share(self.runs(player, setting, p), p) for p in self.problems])
+            )
 
-    def normalised(self, player: str) -> float:
-        """Return the mean of the share over problems; NaN if one is missing."""
-        return float(np.mean([self.share(player, problem) for problem in self.problems]))
+        settings = self.settings(player)
+        whole = [s for s in settings if not math.isnan(mean_share(s))]
+        return min(whole or settings, key=mean_share)
 
-    def best_peer(self, problem: str) -> tuple[str, str, dict[int, Line]]:
+    def best(self, player: str, problem: str) -> tuple[str, Runs]:
+        """Return the setting of the least share on a problem, and its runs."""
+        played = [(s, r) for s in self.settings(player) if (r := self.runs(player, s, problem))]
+        return min(played, key=lambda pair: self.share(pair[1], problem), default=("", {}))
+
+    def best_peer(self, problem: str) -> tuple[str, str, Runs]:
         """Return peer, setting and runs of the least share on `problem`."""
-        peers = [p for p in self.players if p not in NO_PEERS and self.best(p, problem)]
-        peer = min(peers, key=lambda p: self.share(p, problem))
-        found = self.best(peer, problem)
-        assert found is not None
-        return peer, *found
+        found = [(p, *self.best(p, problem)) for p in self.players if p not in NO_PEERS]
+        return min((f for f in found if f[2]), key=lambda f: self.share(f[2], problem))
 
 
 def write(lines: list[Line], folder: Path) -> None:
     """Write `results.md` and `results.svg` to `folder`."""
-    results = Results(lines)
-    text = "\n".join([*_table(results), "", *_paired(results), ""])
-    (folder / "results.md").write_text(text)
-    print(text)
-    _draw(results, folder / "results.svg")
+    seeds = sorted({line["seed"] for line in lines})
+    text = [f"# Regret over that of choosing at random\n\nSeeds {', '.join(map(str, seeds))}.\n"]
+    real = [name for name in TABLES if not name.endswith(REDRAWN)]
+    redrawn = [name for name in TABLES if name.endswith(REDRAWN)]
+    suites = {"Tables": real, "Outcomes redrawn": redrawn, "Problems": list(PROBLEMS)}
+    shown = {title: Results(lines, problems) for title, problems in suites.items()}
+    for title, results in shown.items():
+        if results.problems:
+            text += [f"## {title}\n", *_shares(results), "", *_paired(results), ""]
+    (folder / "results.md").write_text("\n".join(text))
+    print("\n".join(text))
+    _draw([results for results in shown.values() if results.problems], folder / "results.svg")
 
 
-def _table(results: Results) -> list[str]:
-    head = ["", *results.problems, "mean share of random's", "CPU ms a round"]
+def _shares(results: Results) -> list[str]:
+    head = ["", *results.problems, "mean", "geometric mean", "second half", "CPU ms per round"]
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for player in results.players:
-        cells, times = [], []
-        for problem in results.problems:
-            played = results.best(player, problem)
-            cells.append("–" if played is None else _cell(played[1], results.most_seeds(problem)))
-            if played is not None:
-                times += [line["ms"] for line in played[1].values() if line["ms"] is not None]
-        share = results.normalised(player)
-        cells.append("–" if math.isnan(share) else f"{share:.4f}")
-        cells.append(f"{np.median(times):.2g}" if times else "–")
-        rows.append(f"| {player} | {' | '.join(cells)} |")
+        if player == RANDOM:
+            continue
+        setting = results.one_setting(player)
+        chosen = [results.runs(player, setting, p) for p in results.problems]
+        label = f"**{player}**" if player == OURS else f"{player}, {setting}"
+        rows.append(_row(label, chosen, results))
+        if len(results.settings(player)) > 1:
+            chosen = [results.best(player, p)[1] for p in results.problems]
+            rows.append(_row(f"{player}, best of each", chosen, results))
     return rows
 
 
-def _cell(runs: dict[int, Line], seeds: int) -> str:
-    """Return the mean regret, with the number of seeds where these are fewer than others have."""
-    return _shown(_mean(runs)) + (f" ({len(runs)})" if len(runs) < seeds else "")
+def _row(label: str, chosen: list[Runs], results: Results) -> str:
+    pairs = list(zip(chosen, results.problems, strict=True))
+    shares = np.array([results.share(runs, problem) for runs, problem in pairs])
+    late = np.array([results.share(runs, problem, "late") for runs, problem in pairs])
+    times = [line["ms"] for runs in chosen for line in runs.values() if line["ms"] is not None]
+    geometric = np.exp(np.log(np.maximum(shares, 1e-9)).mean())
+    cells = [*shares, shares.mean(), geometric, late.mean()]
+    shown = ["–" if math.isnan(cell) else f"{cell:.3f}" for cell in cells]
+    return (
+        f"| {label} | {' | '.join(shown)} | {np.median(times):.2g} |" if times else f"| {label} |"
+    )
 
 
 def _paired(results: Results) -> list[str]:
     rows = [
-        "| problem | seeds | oclok | best peer, with its best setting | its regret "
-        "| ours less its, 95% | ours over its |",
-        "|---|---|---|---|---|---|---|",
+        "| | seeds | oclok | best peer, with its best setting | its regret | ours less its, 95% "
+        "| ours over its | second half | in 95% band | ms: median, first, max |",
+        "|" + "---|" * 10,
     ]
     for problem in results.problems:
-        ours = results.best(OURS, problem)
-        if ours is None:
+        ours = results.best(OURS, problem)[1]
+        if not ours:
             continue
         peer, setting, runs = results.best_peer(problem)
-        seeds = sorted(set(runs) & set(ours[1]))
-        difference = np.array([ours[1][s]["regret"] - runs[s]["regret"] for s in seeds])
-        half = _half_interval(difference)
-        mine, its = (_mean({seed: r[seed] for seed in seeds}) for r in (ours[1], runs))
+        seeds = sorted(set(runs) & set(ours))
+        difference = np.array([ours[s]["regret"] - runs[s]["regret"] for s in seeds])
+        mine, its = (_mean(r, "regret", seeds) for r in (ours, runs))
+        late = _mean(ours, "late", seeds) / max(_mean(runs, "late", seeds), 1e-9)
+        bands = [line["coverage"] for line in ours.values() if "coverage" in line]
+        times = [
+            np.median([line.get(name) or math.nan for line in ours.values()])
+            for name in ("ms", "ms_first", "ms_max")
+        ]
         rows.append(
-            f"| {problem} | {len(seeds)} | {_shown(mine)} | {peer}, {setting} "
-            f"| {_shown(its)} | {difference.mean():+.3g} ± {_shown(half, 2)} | {mine / its:.2f} |"
+            f"| {problem} | {len(seeds)} | {_shown(mine)} | {peer}, {setting} | {_shown(its)} "
+            f"| {difference.mean():+.3g} ± {_shown(_half_interval(difference), 2)} "
+            f"| {mine / its:.2f} | {late:.2f} | {f'{np.mean(bands):.3f}' if bands else '–'} "
+            f"| {', '.join(f'{ms:.2g}' for ms in times)} |"
         )
     return rows
 
@@ -133,34 +163,44 @@ def _half_interval(difference: np.ndarray) -> float:
     return float(student.ppf(0.975, n - 1) * difference.std(ddof=1) / math.sqrt(n))
 
 
-def _draw(results: Results, path: Path) -> None:
+def _draw(suites: list[Results], path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(9, 4.2), layout="constrained")
-    styles = {OURS: {"color": "black", "marker": "D", "zorder": 3, "markersize": 8}}
-    for player in results.players:
-        if player == RANDOM:
-            continue
-        shares = [results.share(player, problem) for problem in results.problems]
-        style = styles.get(player, {"marker": "o", "markersize": 5, "alpha": 0.8})
-        axes.plot(shares, range(len(shares)), linestyle="", label=player, **style)
-    axes.set_yticks(range(len(results.problems)), results.problems)
-    axes.invert_yaxis()
-    axes.set_xscale("log")
+    heights = [len(results.problems) for results in suites]
+    figure, panels = plt.subplots(
+        len(suites),
+        figsize=(9, 1.2 + 0.3 * sum(heights)),
+        layout="constrained",
+        sharex=True,
+        squeeze=False,
+        gridspec_kw={"height_ratios": heights},
+    )
+    players = list(dict.fromkeys(p for results in suites for p in results.players if p != RANDOM))
+    for axes, results in zip(panels.ravel(), suites, strict=True):
+        for number, player in enumerate(players):
+            shares = [results.share(results.best(player, p)[1], p) for p in results.problems]
+            style: dict[str, Any] = {"marker": "o", "markersize": 5, "alpha": 0.8}
+            style["color"] = plt.colormaps["tab20"](number)
+            if player == OURS:
+                style = {"color": "black", "marker": "D", "zorder": 3, "markersize": 8}
+            axes.plot(shares, range(len(shares)), linestyle="", label=player, **style)
+        axes.set_yticks(range(len(results.problems)), results.problems)
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.grid(axis="y", alpha=0.3)
     axes.set_xlabel("regret over that of choosing at random (best setting of each peer)")
-    axes.grid(axis="y", alpha=0.3)
-    figure.legend(loc="outside right center", frameon=False)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
 
 def _shown(value: float, digits: int = 3) -> str:
-    """Return a number with so many digits, and no exponent."""
+    """Return a number with this many digits and no exponent."""
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
-def _mean(runs: dict[int, Line]) -> float:
-    return float(np.mean([line["regret"] for line in runs.values()]))
+def _mean(runs: Runs, what: str, seeds: list[int]) -> float:
+    return float(np.mean([runs[seed][what] for seed in seeds]))
