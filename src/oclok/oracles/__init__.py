@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oclok.oracles.base import Oracle, SumOracle
+from oclok.oracles.base import Oracle, Solution, SumOracle
 from oclok.oracles.coverage import Coverage
 from oclok.oracles.influence import TIMPlus
 from oclok.oracles.json_form import oracle_from_json
@@ -20,6 +20,7 @@ __all__ = [
     "Partition",
     "Path",
     "Program",
+    "Solution",
     "SumOracle",
     "TIMPlus",
     "TopK",

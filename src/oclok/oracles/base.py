@@ -12,9 +12,10 @@ Guarantees have no defaults: a class that does not state `alpha` cannot be defin
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,19 @@ from oclok.oracles.arguments import arguments_of, call_text
 from oclok.persistence import Persistent
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_positions, as_vector
+
+
+class Solution(NamedTuple):
+    """A super arm, and what is proven about it.
+
+    Attributes:
+        super_arm: positions of the chosen base arms, ascending.
+        gap: no super arm is worth more than this one's value plus `gap`. 0 if it is the best, up
+            to rounding; infinite where nothing is proven.
+    """
+
+    super_arm: IntArray
+    gap: float
 
 
 class Oracle(Persistent, ABC):
@@ -60,6 +74,20 @@ class Oracle(Persistent, ABC):
     def __call__(self, index: ArrayLike) -> IntArray:
         """Return the positions, ascending, of the super arm chosen for `index` of shape (M,)."""
         return self._solve(self._as_index(index))
+
+    def solve(self, index: ArrayLike) -> Solution:
+        """Return the super arm for `index` of shape (M,), and its proven gap."""
+        values = self._as_index(index)
+        super_arm = self._solve(values)
+        if self.alpha == self.beta == 1:
+            return Solution(super_arm, 0.0)
+        if self.beta < 1:
+            return Solution(super_arm, math.inf)
+        return Solution(super_arm, self.value(values, super_arm) * (1 / self.alpha - 1))
+
+    def limited(self, seconds: float) -> Oracle:
+        """Return the oracle with a time limit of at most `seconds` per call, if it searches."""
+        return self
 
     @abstractmethod
     def _solve(self, index: FloatArray) -> IntArray:

@@ -14,15 +14,15 @@ from abc import abstractmethod
 import numpy as np
 
 from oclok.errors import InfeasibleError, InputError
-from oclok.oracles.base import best_of
+from oclok.oracles.base import Solution, best_of
 from oclok.oracles.coverage_search import Ranked, best_three, exact, greedy, sums
 from oclok.oracles.labels import as_nodes, check_same_length, has_repeats, number_labels
-from oclok.oracles.parametric import ParametricOracle
+from oclok.oracles.time_limit import Deadline, TimeLimitedOracle
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_vector
 
 
-class CoverageOracle(ParametricOracle):
+class CoverageOracle(TimeLimitedOracle):
     """An oracle that chooses k left nodes; its expected reward is the right nodes activated.
 
     Every base arm is an edge. A chosen left node activates the right end of each of its edges
@@ -37,10 +37,13 @@ class CoverageOracle(ParametricOracle):
 
     per_arm = ("left", "right")
 
-    def __init__(self, left: ArrayLike | str, right: ArrayLike | str, k: int) -> None:
+    def __init__(
+        self, left: ArrayLike | str, right: ArrayLike | str, k: int, time_limit: float | None
+    ) -> None:
         self.left, self.right = as_nodes(left, "left"), as_nodes(right, "right")
         check_same_length(left=self.left, right=self.right)
         self.k = as_count(k, "k")
+        self.time_limit = self._as_limit(time_limit)
 
     def _prepare(self) -> None:
         self.size = len(self.left)
@@ -94,18 +97,24 @@ class CoverageOracle(ParametricOracle):
             and np.count_nonzero(is_chosen[self._left]) == edges.size
         )
 
-    def _solve(self, index: FloatArray) -> IntArray:
-        is_chosen = self._is_included.copy()
+    def _search(self, index: FloatArray, deadline: Deadline) -> Solution:
+        is_chosen, gap = self._is_included.copy(), 0.0
         if self._open.size <= self._room:
             is_chosen[self._open] = True
         elif self._room:
             p = np.minimum(np.maximum(index, 0.0), 1.0)  # np.clip takes twice as long
-            is_chosen[self._choose(*self._edges(p))] = True
-        return is_chosen[self._left].nonzero()[0]
+            nodes, gap = self._choose(*self._edges(p), deadline)
+            is_chosen[nodes] = True
+        return Solution(is_chosen[self._left].nonzero()[0], gap)
 
     @abstractmethod
-    def _choose(self, left: IntArray, right: IntArray, p: FloatArray) -> IntArray:
-        """Return as many open nodes as there is room, given edges, no two of them parallel."""
+    def _choose(
+        self, left: IntArray, right: IntArray, p: FloatArray, deadline: Deadline
+    ) -> tuple[IntArray, float]:
+        """Return as many open nodes as there is room, and the proven gap.
+
+        No two of the edges given are parallel.
+        """
 
     def _edges(self, p: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
         """Return left ends, right ends and probabilities, with parallel edges made one."""
@@ -134,6 +143,7 @@ class Coverage(CoverageOracle):
             with α = 1 - 1/e (Nemhauser et al. 1978). Given included nodes I, greedy reaches
             u(I) + (1 - 1/e) (opt - u(I)), where opt is the best u of all sets that contain I;
             that is at least (1 - 1/e) opt.
+        time_limit: seconds that the exact solver may search; None for as long as it takes.
 
     Examples:
         >>> oracle = Coverage(left=[0, 0, 1, 1, 2], right=[0, 1, 1, 2, 3], k=2)
@@ -144,9 +154,14 @@ class Coverage(CoverageOracle):
     """
 
     def __init__(
-        self, left: ArrayLike | str, right: ArrayLike | str, k: int, solver: str = "exact"
+        self,
+        left: ArrayLike | str,
+        right: ArrayLike | str,
+        k: int,
+        solver: str = "exact",
+        time_limit: float | None = None,
     ) -> None:
-        super().__init__(left, right, k)
+        super().__init__(left, right, k, time_limit)
         if solver not in ("exact", "greedy"):
             raise InputError(f'solver must be "exact" or "greedy"; got {solver!r}')
         self.solver = solver
@@ -171,9 +186,11 @@ class Coverage(CoverageOracle):
         gains = sums(left, merged * self._missed(p, chosen)[right], self._n)
         return np.flatnonzero(self._left == best_of(gains, is_open & ~is_chosen))
 
-    def _choose(self, left: IntArray, right: IntArray, p: FloatArray) -> IntArray:
+    def _choose(
+        self, left: IntArray, right: IntArray, p: FloatArray, deadline: Deadline
+    ) -> tuple[IntArray, float]:
         if self._open.size == self._n:
-            return self._search(Ranked(left, right, p, self._n, self._m))
+            return self._best(Ranked(left, right, p, self._n, self._m), deadline)
         number = np.full(self._n, -1)  # of the nodes that are open
         number[self._open] = np.arange(self._open.size)
         miss = np.ones(self._m)
@@ -181,16 +198,22 @@ class Coverage(CoverageOracle):
         np.multiply.at(miss, right[included], 1.0 - p[included])
         kept = number[left] >= 0
         edges = number[left[kept]], right[kept], p[kept]
-        return self._open[self._search(Ranked(*edges, self._open.size, self._m, miss))]
+        nodes, gap = self._best(Ranked(*edges, self._open.size, self._m, miss), deadline)
+        return self._open[nodes], gap
 
-    def _search(self, ranked: Ranked) -> IntArray:
-        """Return as many nodes as there is room, fewer than `ranked` has."""
-        k = self._room
+    def _best(self, ranked: Ranked, deadline: Deadline) -> tuple[IntArray, float]:
+        """Return as many nodes as there is room, fewer than `ranked` has, and the proven gap."""
+        k, gap = self._room, 0.0
         nodes, value = greedy(ranked, k)
-        if self.solver == "exact" and k > 1:
+        if k > 1 and self.solver == "exact":
             three = best_three(ranked, nodes, value) if k == 3 else None
-            nodes = exact(ranked, k, nodes, value) if three is None else three
-        return ranked.order[nodes]
+            if three is None:
+                nodes, gap = exact(ranked, k, nodes, value, deadline)
+            else:
+                nodes = three
+        elif k > 1:
+            gap = value * (1 / self.alpha - 1)
+        return ranked.order[nodes], gap
 
     def _missed(self, p: FloatArray, edges: IntArray) -> FloatArray:
         """Return the probability that `edges` activate no edge into each right node, (m,)."""

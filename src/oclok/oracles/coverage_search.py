@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from oclok.oracles.time_limit import Deadline
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 
@@ -30,6 +31,8 @@ COVERAGE_ROUNDING = 1e-12
 GREEDY_FIRST_NODES, GREEDY_GROWTH = 16, 4
 #: Entries of the largest dense array that the search makes; 8 bytes each.
 LARGEST_DENSE_ENTRIES = 2**22
+#: Multiplications between two looks at the clock when there is a time limit.
+LARGEST_TIMED_PRODUCT = 2**28
 #: Pairs of nodes whose best third node `best_three` searches for before it gives up.
 LARGEST_PAIR_COUNT = 64
 
@@ -128,8 +131,10 @@ def _greedy_among(P: Any, ranked: Ranked, k: int, rest: float) -> tuple[IntArray
             gains[node] = -1.0
 
 
-def exact(ranked: Ranked, k: int, nodes: IntArray, value: float) -> IntArray:
-    """Return the ranks of the best k nodes, given good ones to start from and their value.
+def exact(
+    ranked: Ranked, k: int, nodes: IntArray, value: float, deadline: Deadline
+) -> tuple[IntArray, float]:
+    """Return the ranks of the best k nodes, given good ones to start from, and the proven gap.
 
     Branch and bound over partial sets S, the most promising first. As gains never grow, those
     given S bound all later ones: no set that adds r nodes to S is better than u(S) plus the r
@@ -141,18 +146,28 @@ def exact(ranked: Ranked, k: int, nodes: IntArray, value: float) -> IntArray:
     bound[:k] = ranked.top[:k].sum()
     candidates = int(np.count_nonzero(bound > best))
     if candidates == 0:
-        return nodes
+        return nodes, 0.0
     P = ranked.rows(candidates)
     if not isinstance(P, np.ndarray) and P.shape[0] * P.shape[1] <= LARGEST_DENSE_ENTRIES:
         P = P.toarray()
     with blas_threads(2.0 * k * P.shape[0] * P.shape[1]):
-        return _search(P, ranked.miss, k, nodes, best)
+        return _search(P, ranked.miss, k, nodes, best, float(bound[0]), deadline)
 
 
-def _search(P: Any, miss: FloatArray, k: int, nodes: IntArray, best: float) -> IntArray:
+def _search(
+    P: Any,
+    miss: FloatArray,
+    k: int,
+    nodes: IntArray,
+    best: float,
+    bound: float,
+    deadline: Deadline,
+) -> tuple[IntArray, float]:
     """Return the k rows of P with the largest value above `best`; `nodes` if there are none."""
-    stack = [_Partial([], 0.0, np.inf, miss, np.arange(P.shape[0]))]
+    stack = [_Partial([], 0.0, bound, miss, np.arange(P.shape[0]))]
     while stack:
+        if deadline.has_passed:
+            return nodes, max(0.0, max(S.bound for S in stack) - best)
         S = stack.pop()
         if S.bound <= best:
             continue
@@ -169,11 +184,13 @@ def _search(P: Any, miss: FloatArray, k: int, nodes: IntArray, best: float) -> I
                 value = S.value + float(gains[j])
                 stack.append(_Partial(added, value, bounds[j], miss, behind[j + 1 :]))
         elif count:
-            first, second, gain = _best_pair(P[behind], miss, gains[:count])
+            first, second, gain = _best_pair(P[behind], miss, gains[:count], deadline)
             if S.value + gain > best:
                 best = (S.value + gain) * (1.0 + COVERAGE_ROUNDING)
                 nodes = np.array([*S.nodes, behind[first], behind[second]])
-    return nodes
+            if deadline.has_passed:
+                stack.append(S)  # not every pair may have been compared
+    return nodes, 0.0
 
 
 class _Partial(NamedTuple):
@@ -186,10 +203,14 @@ class _Partial(NamedTuple):
     behind: IntArray  # the nodes that S may add
 
 
-def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, float]:
+def _best_pair(
+    P: Any, miss: FloatArray, gains: FloatArray, deadline: Deadline
+) -> tuple[int, int, float]:
     """Return the best two nodes to add and their joint gain; the first is one with `gains`."""
     best = (0, 0, -np.inf)
     rows = max(1, LARGEST_DENSE_ENTRIES // max(P.shape))
+    if deadline.seconds is not None:
+        rows = max(1, min(rows, LARGEST_TIMED_PRODUCT // (P.shape[0] * P.shape[1])))
     for start in range(0, gains.size, rows):
         first = np.arange(start, min(start + rows, gains.size))
         both = gains[first] + P @ (miss * (1.0 - _dense(P[first]))).T
@@ -197,6 +218,8 @@ def _best_pair(P: Any, miss: FloatArray, gains: FloatArray) -> tuple[int, int, f
         second, column = divmod(int(both.argmax()), first.size)
         if both[second, column] > best[2]:
             best = (start + column, second, float(both[second, column]))
+        if deadline.has_passed:
+            break
     return best
 
 

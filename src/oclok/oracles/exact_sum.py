@@ -46,6 +46,7 @@ class ExactSumOracle(ParametricOracle, SumOracle):
         if not (margin > 0 and np.isfinite(corner).all()):
             return False
         try:
-            return np.array_equal(self._solve(corner), super_arm)
+            found = self.solve(corner)
+            return found.gap == 0 and np.array_equal(found.super_arm, super_arm)
         except OracleError:
             return False

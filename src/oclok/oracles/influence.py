@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from oclok.errors import InputError
+from oclok.errors import InputError, OracleError
 from oclok.oracles.coverage import CoverageOracle
+from oclok.oracles.time_limit import Deadline
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_positive
 
@@ -54,6 +55,8 @@ class TIMPlus(CoverageOracle):
         ell: ℓ, the larger the smaller the probability of failure.
         seed: None draws the same random numbers in each call; with a seed they go on from call
             to call.
+        time_limit: seconds that a call may take, else an `OracleError`; None for no limit. Calls
+            that need more than 2²⁸ random numbers are refused with or without one.
 
     Examples:
         >>> oracle = TIMPlus(left=[0, 0, 1, 1, 2], right=[0, 1, 1, 2, 3], k=2)
@@ -69,8 +72,9 @@ class TIMPlus(CoverageOracle):
         epsilon: float = 0.1,
         ell: float = 1,
         seed: int | np.random.SeedSequence | None = None,
+        time_limit: float | None = None,
     ) -> None:
-        super().__init__(left, right, k)
+        super().__init__(left, right, k, time_limit)
         self.epsilon = as_positive(epsilon, "epsilon")
         self.ell = as_positive(ell, "ell")
         if self.alpha <= 0:
@@ -89,17 +93,19 @@ class TIMPlus(CoverageOracle):
         super()._prepare()
         self.beta = max(0.0, 1.0 - 3.0 * max(1, self._n + self._m) ** -self.ell)
 
-    def _choose(self, left: IntArray, right: IntArray, p: FloatArray) -> IntArray:
-        graph = _Graph.of_edges(left, right, p, self._n, self._m)
+    def _choose(
+        self, left: IntArray, right: IntArray, p: FloatArray, deadline: Deadline
+    ) -> tuple[IntArray, float]:
+        graph = _Graph.of_edges(left, right, p, self._n, self._m, deadline)
         if graph.p.size == 0:
-            return self._open[: self._room]
+            return self._open[: self._room], 0.0
         rng = np.random.default_rng(0) if self._rng is None else self._rng
         n, k = self._n + self._m, self.k
         kpt = self._refine_kpt(graph, *self._estimate_kpt(graph, rng), rng)
         log_choices = float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
         trust = self.ell * math.log(n) + log_choices + math.log(2)
         lam = (8 + 2 * self.epsilon) * n * trust / self.epsilon**2
-        return self._cover(graph.sample(math.ceil(lam / kpt), rng))
+        return self._cover(graph.sample(math.ceil(lam / kpt), rng)), math.inf
 
     def _estimate_kpt(self, graph: _Graph, rng: np.random.Generator) -> tuple[float, IntArray]:
         """Return KPT* and k nodes that cover the last RR sets drawn for it (Algorithm 2).
@@ -172,12 +178,15 @@ class _Graph(NamedTuple):
     p: FloatArray
     n: int
     m: int
+    deadline: Deadline
 
     @classmethod
-    def of_edges(cls, left: IntArray, right: IntArray, p: FloatArray, n: int, m: int) -> _Graph:
+    def of_edges(
+        cls, left: IntArray, right: IntArray, p: FloatArray, n: int, m: int, deadline: Deadline
+    ) -> _Graph:
         order = np.argsort(left, kind="stable")
         order = order[p[order] > 0]
-        return cls(left[order], right[order], p[order], n, m)
+        return cls(left[order], right[order], p[order], n, m, deadline)
 
     def sample(self, theta: int, rng: np.random.Generator) -> _RRSets:
         """Draw `theta` RR sets."""
@@ -191,6 +200,11 @@ class _Graph(NamedTuple):
         their expectations and lose noise, so that the paper's bounds hold all the more.
         """
         total = self.n + self.m
+        if theta * self.p.size > LARGEST_DRAWS * total:
+            raise OracleError(
+                f"TIM+ would need about {theta * self.p.size / total:.2g} random numbers; raise "
+                "epsilon, or use Coverage"
+            )
         share = np.append(np.full(self.m, 1.0 / total), self.n / total)
         return rng.multinomial(theta, share)[:-1]
 
@@ -203,18 +217,30 @@ class _Graph(NamedTuple):
         first_draw = ends - draws
         sets, sizes = [], np.zeros(self.n, dtype=np.intp)
         chunk = ends // RANDOM_NUMBERS_PER_CHUNK
+        if self.deadline.has_passed:
+            raise self._out_of_time()
         for edges in np.split(np.arange(draws.size), np.flatnonzero(np.diff(chunk)) + 1):
             edge = np.repeat(edges, draws[edges])
             live = np.flatnonzero(rng.random(edge.size) < self.p[edge])
             edge = edge[live]
             sets.append(live + first_draw[edges[0]] + (first_set - first_draw)[edge])
             sizes += np.bincount(self.left[edge], minlength=self.n)
+            if self.deadline.has_passed:
+                raise self._out_of_time()
         starts = np.append(0, np.cumsum(sizes))
         return _RRSets(int(roots.sum()), np.concatenate(sets), starts)
+
+    def _out_of_time(self) -> OracleError:
+        return OracleError(
+            f"TIM+ did not end within {self.deadline.seconds:g} s; raise time_limit or epsilon, or "
+            "use Coverage"
+        )
 
 
 #: Random numbers that are drawn at once, give or take those of one edge; 8 bytes each.
 RANDOM_NUMBERS_PER_CHUNK = 2**21
+#: Random numbers that one sample of RR sets may need; about 3 s of work and 2 GB.
+LARGEST_DRAWS = 2**28
 
 
 def _met(rr: _RRSets, nodes: IntArray) -> BoolArray:

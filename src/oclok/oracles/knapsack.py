@@ -24,8 +24,9 @@ from __future__ import annotations
 import numpy as np
 
 from oclok.errors import InfeasibleError, InputError, OracleError
-from oclok.oracles.base import best_of
+from oclok.oracles.base import Solution, best_of
 from oclok.oracles.exact_sum import ExactSumOracle
+from oclok.oracles.time_limit import Deadline, TimeLimitedOracle
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_vector
 
@@ -34,13 +35,15 @@ from oclok.validation import as_vector
 CAPACITY = float(2**48)
 #: Most partial choices that are kept at a time: about a second of work.
 LARGEST_LIST = 2**20
+#: Most partial choices that are remembered over all steps; 8 bytes each.
+LARGEST_TRAIL = 2**27
 #: A gain below this fraction of the best value is a rounding error, …
 VALUE_ROUNDING = 1e-12
 #: … and so is one below the worth of a unit per candidate, up to this fraction of the room.
 LARGEST_UNIT_ROUNDING = 1e-11
 
 
-class Knapsack(ExactSumOracle):
+class Knapsack(TimeLimitedOracle, ExactSumOracle):
     """Choose base arms with the largest sum whose costs are within a budget.
 
     Exact: α = 1 for any real costs, up to rounding (1.1e-11 of the value). Only base arms with a
@@ -57,6 +60,7 @@ class Knapsack(ExactSumOracle):
     Args:
         costs: cost of each base arm, at least 0, shape (M,); or the name of a column.
         budget: the largest sum of costs, at least 0.
+        time_limit: seconds that a call may search; None for as long as it takes.
 
     Examples:
         >>> oracle = Knapsack(costs=[0.5, 0.4, 0.3, 0.3], budget=0.6)
@@ -68,7 +72,10 @@ class Knapsack(ExactSumOracle):
     steps_keep_alpha = False
     per_arm = ("costs",)
 
-    def __init__(self, costs: ArrayLike | str, budget: float) -> None:
+    def __init__(
+        self, costs: ArrayLike | str, budget: float, time_limit: float | None = None
+    ) -> None:
+        self.time_limit = self._as_limit(time_limit)
         self.costs = costs if isinstance(costs, str) else as_vector(costs, "costs").copy()
         self.budget = float(as_vector([budget], "budget")[0])
         if self.budget < 0:
@@ -102,15 +109,18 @@ class Knapsack(ExactSumOracle):
         allowed[chosen] = False
         return best_of(index / np.maximum(self._units, 0.5), allowed)
 
-    def _solve(self, index: FloatArray) -> IntArray:
+    def _search(self, index: FloatArray, deadline: Deadline) -> Solution:
         candidates = np.flatnonzero((index > 0) & self._fits)
         if candidates.size == 0:
-            return self._include.copy()
+            return Solution(self._include.copy(), 0.0)
         profit, weight = index[candidates], self._units[candidates]
-        profit = np.ldexp(profit, -np.frexp(profit.max())[1])  # so that no sum overflows
-        chosen = _best_choice(profit, weight, self._room)
+        power = np.frexp(profit.max())[1]
+        profit = np.ldexp(profit, -power)  # so that no sum overflows
+        chosen, gap = _best_choice(profit, weight, self._room, deadline)
         lowest = candidates[_lowest_twins(chosen, profit, weight)]
-        return np.sort(np.append(self._include, lowest))
+        with np.errstate(over="ignore"):
+            gap = float(np.ldexp(gap, power))
+        return Solution(np.sort(np.append(self._include, lowest)), gap)
 
 
 def _in_units(costs: FloatArray, budget: float) -> FloatArray:
@@ -120,8 +130,10 @@ def _in_units(costs: FloatArray, budget: float) -> FloatArray:
         return np.minimum(np.floor(costs / budget * CAPACITY), CAPACITY + 1)
 
 
-def _best_choice(profit: FloatArray, weight: FloatArray, room: float) -> BoolArray:
-    """Return which candidates to choose, as a mask of shape (N,)."""
+def _best_choice(
+    profit: FloatArray, weight: FloatArray, room: float, deadline: Deadline
+) -> tuple[BoolArray, float]:
+    """Return which candidates to choose, as a mask of shape (N,), and the proven gap."""
     with np.errstate(divide="ignore", over="ignore"):
         density = profit / weight
     by_density = np.argsort(-density, kind="stable")
@@ -130,7 +142,7 @@ def _best_choice(profit: FloatArray, weight: FloatArray, room: float) -> BoolArr
     chosen = np.zeros(profit.size, dtype=bool)
     chosen[by_density[:split]] = True
     if split == profit.size:
-        return chosen
+        return chosen, 0.0
 
     price = density[by_density[split]]
     loss = np.abs(profit - price * weight)
@@ -141,7 +153,7 @@ def _best_choice(profit: FloatArray, weight: FloatArray, room: float) -> BoolArr
     unit_each = price * min(profit.size, LARGEST_UNIT_ROUNDING * room)
 
     load, worth = np.array([weight[chosen].sum()]), np.array([profit[chosen].sum()])
-    best, best_at = worth[0], (-1, 0)
+    best, best_at, gap, kept = worth[0], (-1, 0), 0.0, 0
     trail: list[IntArray] = []  # of each step: where its partial choices came from
     for step in range(profit.size):
         load = np.concatenate([load, load + growth[step]])
@@ -157,9 +169,14 @@ def _best_choice(profit: FloatArray, weight: FloatArray, room: float) -> BoolArr
         keep[1:] &= worth[1:] > np.maximum.accumulate(worth)[:-1]
         load, worth = load[keep], worth[keep]
         trail.append(origin[keep])
+        kept += load.size
         if load.size == 0:
             break
-        if load.size > LARGEST_LIST:
+        is_too_hard = load.size > LARGEST_LIST or kept > LARGEST_TRAIL
+        if deadline.has_passed or (is_too_hard and deadline.seconds is not None):
+            gap = max(0.0, float(bound[keep].max() - best))
+            break
+        if is_too_hard:
             raise OracleError(
                 f"too hard: more than {LARGEST_LIST} partial choices of the {profit.size} base "
                 "arms may still be best, as index and cost are nearly proportional; round the "
@@ -167,7 +184,7 @@ def _best_choice(profit: FloatArray, weight: FloatArray, room: float) -> BoolArr
             )
     flipped = by_loss[_flips(trail, *best_at)]
     chosen[flipped] = ~chosen[flipped]
-    return chosen
+    return chosen, gap
 
 
 def _flips(trail: list[IntArray], step: int, origin: int) -> list[int]:

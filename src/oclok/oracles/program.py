@@ -23,9 +23,12 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from oclok.errors import InfeasibleError, InputError, OracleError
+from oclok.oracles.base import Solution
 from oclok.oracles.cover_cuts import CoverCut, cover_cut, exceeds
 from oclok.oracles.exact_sum import ExactSumOracle
-from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from oclok.oracles.quiet import silenced_printf
+from oclok.oracles.time_limit import Deadline, TimeLimitedOracle
+from oclok.typing import ArrayLike, BoolArray, FloatArray
 from oclok.validation import as_vector
 
 #: How far constraints are relaxed, with coefficients of at most 1; ten times HiGHS' tolerance.
@@ -36,7 +39,7 @@ LARGEST_SCALED_INDEX = 1e4
 LARGEST_CUT_COUNT = 500
 
 
-class Program(ExactSumOracle):
+class Program(TimeLimitedOracle, ExactSumOracle):
     """Choose base arms with the largest sum such that lower ≤ A x ≤ upper, x being 0 or 1.
 
     For whatever no other oracle describes. Feasible is what meets all constraints in exact
@@ -52,6 +55,7 @@ class Program(ExactSumOracle):
             each has shape (M,) or is the name of a column.
         lower: lower bounds, one for all rows or shape (R,); None or `-np.inf` for none.
         upper: upper bounds, likewise; None or `np.inf` for none.
+        time_limit: seconds that a call may search; None for as long as it takes.
 
     Examples:
         Two base arms, but not both of the first two:
@@ -61,7 +65,14 @@ class Program(ExactSumOracle):
         array([0, 3])
     """
 
-    def __init__(self, A: Any, lower: ArrayLike | None, upper: ArrayLike | None) -> None:
+    def __init__(
+        self,
+        A: Any,
+        lower: ArrayLike | None,
+        upper: ArrayLike | None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.time_limit = self._as_limit(time_limit)
         self.A: Any = _as_rows(A) if _names_columns(A) else _as_matrix(A)
         rows = len(self.A) if isinstance(self.A, list) else self.A.shape[0]
         self.lower = _as_bounds(lower, "lower", -np.inf)
@@ -135,29 +146,45 @@ class Program(ExactSumOracle):
                     return a, bound
         return None
 
-    def _solve(self, index: FloatArray) -> IntArray:
+    def _search(self, index: FloatArray, deadline: Deadline) -> Solution:
         if index.size == 0:
             if not self.is_feasible([]):
                 raise InfeasibleError("no base arms, and the empty super arm is not feasible")
-            return np.empty(0, dtype=np.intp)
+            return Solution(np.empty(0, dtype=np.intp), 0.0)
         cuts: list[CoverCut] = []
         while len(cuts) <= LARGEST_CUT_COUNT:
-            answer = self._milp(index, cuts)
+            answer = self._milp(index, cuts, deadline)
             if answer.status == 2:
                 raise InfeasibleError("no choice of base arms meets all constraints")
-            if answer.status != 0:
+            is_over = answer.status == 1
+            if answer.status not in (0, 1):
                 raise OracleError(f"the solver found no optimal super arm: {answer.message}")
+            if answer.x is None:
+                raise self._out_of_time()
             x = answer.x > 0.5
             missed = self._missed(x)
             if missed is None:
-                return np.flatnonzero(x)
+                super_arm = np.flatnonzero(x)
+                return Solution(super_arm, self._gap(index, x, answer) if is_over else 0.0)
+            if is_over:
+                raise self._out_of_time()
             cuts.append(cover_cut(*missed, x))
         raise OracleError(
             f"too hard: more than {LARGEST_CUT_COUNT} sets miss a constraint by next to nothing; "
             "do the coefficients of a row differ too much in size?"
         )
 
-    def _milp(self, index: FloatArray, cuts: Sequence[CoverCut]) -> Any:
+    def _out_of_time(self) -> OracleError:
+        return OracleError(
+            f"Program found no feasible super arm within {self.time_limit:g} s; raise time_limit, "
+            "or state fewer equalities"
+        )
+
+    def _gap(self, index: FloatArray, x: BoolArray, answer: Any) -> float:
+        bound = -answer.mip_dual_bound * (np.abs(index).max() or 1.0) / LARGEST_SCALED_INDEX
+        return max(0.0, float(bound - index[x].sum()))
+
+    def _milp(self, index: FloatArray, cuts: Sequence[CoverCut], deadline: Deadline) -> Any:
         from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
 
         least, most = np.zeros(index.size), np.ones(index.size)
@@ -166,13 +193,17 @@ class Program(ExactSumOracle):
         if cuts:
             rows = np.array([cut.coefficients for cut in cuts])
             constraints.append(LinearConstraint(rows, -np.inf, [cut.bound for cut in cuts]))
-        return milp(
-            -index / (np.abs(index).max() or 1.0) * LARGEST_SCALED_INDEX,
-            integrality=1,
-            bounds=Bounds(least, most),
-            constraints=constraints,
-            options={"mip_rel_gap": 0, "presolve": False},
-        )
+        options: dict[str, Any] = {"mip_rel_gap": 0, "presolve": False}
+        if deadline.remaining is not None:
+            options["time_limit"] = deadline.remaining
+        with silenced_printf():
+            return milp(
+                -index / (np.abs(index).max() or 1.0) * LARGEST_SCALED_INDEX,
+                integrality=1,
+                bounds=Bounds(least, most),
+                constraints=constraints,
+                options=options,
+            )
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()

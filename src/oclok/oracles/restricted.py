@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oclok.errors import InfeasibleError, InputError
-from oclok.oracles.base import Oracle
+from oclok.oracles.base import Oracle, Solution
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_positions, as_vector
 
@@ -68,6 +68,15 @@ class RestrictedOracle(Oracle):
         unwanted = unwanted[np.isin(unwanted, self.positions)]
         inner = self.oracle.given(self._within(wanted), self._within(unwanted))
         return RestrictedOracle(inner, self.positions, self.size)
+
+    def solve(self, index: ArrayLike) -> Solution:
+        """Return the super arm for `index` of shape (M,), and its proven gap."""
+        found = self.oracle.solve(self._as_index(index)[self.positions])
+        return Solution(self.positions[found.super_arm], found.gap)
+
+    def limited(self, seconds: float) -> RestrictedOracle:
+        """Return the oracle with a time limit of at most `seconds` per call, if it searches."""
+        return RestrictedOracle(self.oracle.limited(seconds), self.positions, self.size)
 
     def _solve(self, index: FloatArray) -> IntArray:
         return self.positions[self.oracle(index[self.positions])]
