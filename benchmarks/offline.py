@@ -40,7 +40,7 @@ def wanted(contexts: np.ndarray) -> np.ndarray:
 class Fixed(Policy):
     """A policy that never learns."""
 
-    def _believe(self, contexts: np.ndarray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: np.ndarray, t: int, rng: np.random.Generator) -> Belief:
         return Belief(wanted(contexts))
 
     def _learn(self, contexts: np.ndarray, outcomes: np.ndarray) -> None:

@@ -32,7 +32,7 @@ class Knowing(Policy):
         self.mean_outcome = mean_outcome
         self.seen = []
 
-    def _believe(self, contexts, t, rng):
+    def _score(self, contexts, t, rng):
         return Belief(self.mean_outcome(contexts))
 
     def _learn(self, contexts, outcomes):

@@ -26,7 +26,7 @@ def f(contexts: np.ndarray) -> np.ndarray:
 class Fixed(Policy):
     """Prefers a small first feature, whatever comes of it."""
 
-    def _believe(self, contexts, t, rng):
+    def _score(self, contexts, t, rng):
         return Belief(-contexts[:, 0])
 
     def _learn(self, contexts, outcomes):

@@ -99,8 +99,8 @@ def test_arms_that_could_not_be_logged_are_noticed():
     )
 
     class Undecided(C2UCB):
-        def _believe(self, contexts, t, rng):
-            belief = super()._believe(contexts, t, rng)
+        def _score(self, contexts, t, rng):
+            belief = super()._score(contexts, t, rng)
             belief.index[:] = [0, 0, t % 2, (t + 1) % 2]
             return belief
 

@@ -65,9 +65,9 @@ def test_rounds_that_do_not_match_do_not_count_as_rounds_of_the_policy():
     class Late(Random):
         seen: list[int] = []  # noqa: RUF012
 
-        def _believe(self, contexts, t, rng):
+        def _score(self, contexts, t, rng):
             self.seen.append(t)
-            return super()._believe(contexts, t, rng)
+            return super()._score(contexts, t, rng)
 
     contexts = [[0.0], [1.0], [2.0]]
     log = Log(

@@ -65,7 +65,7 @@ class Impulsive(Random):
     """Draws its indices from the generator that `index` shares with `select`."""
 
     def index(self, contexts: Any) -> Any:
-        return self._believe(np.asarray(contexts), self.round + 1, self._rng).index
+        return self._score(np.asarray(contexts), self.round + 1, self._rng).index
 
 
 class Other(OClokUCB):

@@ -24,15 +24,14 @@ from oclok.agent.decisions import History, Status
 from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.health import FeatureWatch, Finding, examine, report
-from oclok.agent.propensity import propensities
 from oclok.agent.request import Proposal, Request
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
 from oclok.errors import InputError, OracleError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
-from oclok.policies import UCB, Policy
-from oclok.posterior.prediction import Asked
+from oclok.policies import UCB, Played, Policy
+from oclok.policies.base import MOST_PENDING
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_outcomes
 
@@ -52,7 +51,7 @@ class Agent(Persistent):
         default_outcome: learned in place of an outcome that did not come; nothing is if left out.
         policy: how to decide; by default one that learns kernel and noise.
         mode: "live", or "shadow": another system decides, and the agent watches and learns.
-        seed: of estimated propensities; a random policy has a seed of its own.
+        seed: of the agent's own randomness; a random policy has a seed of its own.
         explainable: for how many of the latest decisions `explain` knows all arms.
         clock: returns the time in seconds.
 
@@ -126,15 +125,9 @@ class Agent(Persistent):
             now = self._tick()
             if id is not None and id in self._feedback.decisions:
                 return self._again(id)
-            schema, X = request.encoded or self._inferred(request.arms, request.columns)
-            made, belief = self.policy.select_with_belief(X, request.oracle)
-            noise = self.policy.noise_std
-            self.policy.discard(made)
-            likely = propensities(self.policy, X, request.oracle, made.super_arm, self._rng)
-            decision, offer = request.decision(id, made, belief, X, likely, noise)
-            self._schema = schema
-            self._keep(decision, offer, now)
-            return decision
+            proposal = self._proposed(request, id)
+            self._commit(*proposal, now)
+            return proposal.decision
 
     def propose(
         self,
@@ -152,37 +145,29 @@ class Agent(Persistent):
         """
         request = self._request(arms, oracle, include, exclude, chosen)
         with nullcontext() if getattr(self.policy, "is_concurrent", False) else self._lock:
-            schema, X = request.encoded or self._inferred(request.arms, request.columns)
-            made, belief = self.policy.propose(X, request.oracle)
-            decision, _ = request.decision(id, made, belief, X, None, self.policy.noise_std)
-            prediction = X if belief.prediction is None else belief.prediction
-            return Proposal(decision, schema, prediction, request.oracle)
+            return self._proposed(request, id)
 
     def record(
         self,
         decision: AgentDecision,
         schema: Schema | None = None,
-        prediction: Asked | None = None,
-        oracle: Oracle | None = None,
+        played: Played | None = None,
     ) -> None:
         """Take note of a decision that was proposed, here or by an agent in another process.
 
         Args:
             decision: with its offer. One whose id is known changes nothing.
             schema: what the first decision of an agent has inferred of its arms.
-            prediction: of a `Proposal` that was made here; saves work.
-            oracle: of a `Proposal`, or as `offered` makes it; the regret is measured with it.
+            played: of the proposal; made of the offer, with no oracle, if left out.
         """
         if decision.offer is None:
             raise InputError(f"decision {decision.id!r} has no offer: it cannot be recorded")
-        X = decision.offer.contexts
+        offer = decision.offer
         with self._lock:
             now = self._tick()
             if decision.id not in self._feedback.decisions:
-                self._schema = self._schema or schema
-                asked = X if prediction is None else prediction
-                self.policy.witness(asked, decision.offer.chosen, oracle)
-                self._keep(decision, decision.offer, now)
+                known = played or Played(offer.contexts, None, offer.chosen)
+                self._commit(decision, self._schema or schema, known, now)
 
     def encode(self, arms: Any, schema: Schema | None = None) -> FloatArray:
         """Return the features of `arms` as the model sees them, shape (M, D).
@@ -438,6 +423,29 @@ class Agent(Persistent):
         asked, columns = self._oracle_for(oracle, offered, included, excluded)
         encoded = self._encoded(offered, columns)
         return Request(offered, asked, columns, included, excluded, told, encoded)
+
+    def _proposed(self, request: Request, name: str | None) -> Proposal:
+        """Return what the policy makes of a request."""
+        schema, X = request.encoded or self._inferred(request.arms, request.columns)
+        made = self.policy.propose(X, request.oracle, self._waiting())
+        likely, noise = self.policy.propensities(made), self.policy.noise_std
+        return request.proposal(name, schema, made, likely, noise)
+
+    def _waiting(self) -> FloatArray | tuple[()]:
+        """Return the contexts (P, D) of arms whose outcomes are outstanding, if they matter."""
+        if not self.policy.uses_pending:
+            return ()
+        with self._lock:
+            return self._feedback.decisions.waiting_contexts(MOST_PENDING)
+
+    def _commit(
+        self, decision: AgentDecision, schema: Schema | None, played: Played, now: float
+    ) -> None:
+        """Let a proposed decision happen."""
+        self.policy.commit(played)
+        self._schema = schema
+        assert decision.offer is not None
+        self._keep(decision, decision.offer, now)
 
     def _keep(self, decision: AgentDecision, offer: Offer, now: float) -> None:
         """Take note of a decision that was just made."""

@@ -260,6 +260,11 @@ class Decisions(Persistent):
         row = np.repeat(np.arange(len(rows)), counts[rows])
         return History([self._ids[row] for row in rows.tolist()], row=row, **table)
 
+    def waiting_contexts(self, most: int) -> FloatArray:
+        """Return the contexts (P, D) of up to `most` of the latest arms that wait, in order."""
+        status = self._tables["status"][: len(self._arms)]
+        return self._contexts.take(np.flatnonzero(status == Status.WAITING)[-most:])
+
     @property
     def _starts(self) -> IntArray:
         return self._tables["start"][: len(self._ids)]

@@ -164,7 +164,7 @@ class Feedback(Persistent):
             return
         X = np.vstack([r.contexts[places] for r, places in zip(records, waiting, strict=True)])
         y = np.full(len(X), default)
-        self.policy.observe(X, y)
+        self.policy.learn(X, y)
         self.outcomes.extend(y)
         for record, places in zip(records, waiting, strict=True):
             self.decisions.settle(record.id, places, Status.DEFAULTED, default, default)
@@ -187,7 +187,7 @@ class Feedback(Persistent):
         is_new = np.isnan(record.taught[places])
         fresh, held = places[is_new], places[~is_new]
         if fresh.size:
-            self.policy.observe(record.contexts[fresh], y[is_new])
+            self.policy.learn(record.contexts[fresh], y[is_new])
             self.decisions.settle(record.id, fresh, Status.LEARNED, y[is_new], y[is_new])
         if held.size:
             before = record.taught[held]

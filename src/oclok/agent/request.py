@@ -3,25 +3,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
+from oclok import policies
 from oclok.agent.arms import Arms
 from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.schema import Schema
-from oclok.decision import Decision
 from oclok.oracles.base import Oracle
-from oclok.policies.base import Belief
-from oclok.posterior.prediction import Asked
+from oclok.policies import Played
 from oclok.typing import FloatArray, IntArray
 
 
 class Proposal(NamedTuple):
-    """A decision that changed nothing yet, the schema of its arms, what was predicted, and how."""
+    """A decision that has changed nothing yet.
+
+    Attributes:
+        decision: with its offer.
+        schema: features of the arms, inferred from them if the agent has none yet.
+        played: the round as the policy is to commit it.
+    """
 
     decision: AgentDecision
     schema: Schema
-    prediction: Asked
-    oracle: Oracle
+    played: Played
 
 
 class Request(NamedTuple):
@@ -44,21 +49,20 @@ class Request(NamedTuple):
     told: IntArray | None
     encoded: tuple[Schema, FloatArray] | None
 
-    def decision(
+    def proposal(
         self,
         name: str | None,
-        made: Decision,
-        belief: Belief,
-        contexts: FloatArray,
+        schema: Schema,
+        made: policies.Proposal,
         propensity: FloatArray | None,
         noise_std: float,
-    ) -> tuple[AgentDecision, Offer]:
-        """Return the decision that a policy made of this, under the id `name` if there is one."""
-        ids = self.arms.ids
-        taken = made.super_arm if self.told is None else self.told
+    ) -> Proposal:
+        """Return what a policy made of this, under the id `name` if there is one."""
+        ids, belief, own = self.arms.ids, made.belief, made.decision
+        taken = own.super_arm if self.told is None else self.told
         offer = Offer(
             ids,
-            contexts,
+            made.contexts,
             belief.index,
             belief.mean,
             belief.std,
@@ -69,6 +73,7 @@ class Request(NamedTuple):
             noise_std,
         )
         chosen = [ids[place] for place in taken.tolist()]
-        preferred = [ids[place] for place in made.super_arm.tolist()]
-        name = made.id if name is None else name
-        return AgentDecision(name, made.round, chosen, made.is_exact, preferred, offer), offer
+        preferred = [ids[place] for place in own.super_arm.tolist()]
+        name = own.id if name is None else name
+        decision = AgentDecision(name, own.round, chosen, own.is_exact, preferred, offer)
+        return Proposal(decision, schema, replace(made, super_arm=taken))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oclok.policies.acc_ucb import ACCUCB
-from oclok.policies.base import Belief, Policy
+from oclok.policies.base import Belief, Played, Policy, Proposal
 from oclok.policies.bayes_ucb import BayesUCB
 from oclok.policies.c2ucb import C2UCB
 from oclok.policies.cc_mab import CCMAB
@@ -33,7 +33,9 @@ __all__ = [
     "LinearThompson",
     "NeuralLinear",
     "OClokUCB",
+    "Played",
     "Policy",
+    "Proposal",
     "Random",
     "ThompsonSampling",
     "UCBPolicy",

@@ -100,7 +100,7 @@ class ACCUCB(Policy):
         self._parent = np.zeros(1, dtype=np.intp)
         self._first_child = np.zeros(1, dtype=np.intp)
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         leaf = self._locate(contexts)
         if self.nodes == 1:
             return Belief(rng.random(len(contexts)))

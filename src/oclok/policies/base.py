@@ -1,8 +1,18 @@
 """What every policy is: rounds counted, decisions kept until their outcomes are in.
 
-To add a policy, derive from `Policy`, write `_believe` (contexts → index) and `_learn`
+A round has three steps, and nothing else changes a policy:
+
+    proposal = policy.propose(contexts)     pure: what to choose, and why
+    policy.commit(proposal)                 the super arm is played; counts the round
+    policy.learn(contexts, outcomes)        outcomes of base arms that were played
+
+`select` proposes, commits and keeps the decision open; `update` learns the outcomes of an open
+decision. Whoever keeps open decisions elsewhere, as an `Agent` does, calls the three and passes
+the contexts that wait for outcomes as `pending`.
+
+To add a policy, derive from `Policy`, write `_score` (contexts → index) and `_learn`
 (contexts and outcomes → a better belief), and run `oclok.testing.check_policy` on it. Late,
-partial and out-of-order feedback, saving and loading come with the base class.
+partial and out-of-order feedback, propensities, saving and loading come with the base class.
 """
 
 from __future__ import annotations
@@ -21,22 +31,27 @@ from oclok.errors import FeedbackError, InputError, OracleError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.pending import Pending
-from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.prediction import Prediction
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_contexts, as_outcomes, as_positions
+
+#: Draws that estimate a propensity: its standard error is at most 0.05.
+PROPENSITY_DRAWS = 100
+#: Most pending arms that a policy conditions on: the latest. The cost grows with their cube.
+MOST_PENDING = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What a policy thinks of the base arms of a round; each of shape (M,).
+    """What a policy believes about the base arms of a round; arrays of shape (M,).
 
     Attributes:
         index: optimistic estimate of each base arm's mean outcome.
         mean: of f, where the policy has it.
         std: of f, where the policy has it.
-        error: how far the index can be from that of the exact posterior: 0 where it is equal,
-            infinite, as it is if left out, where no bound is known.
-        prediction: what the policy's posterior said, if it has one.
+        error: bound on the distance of the index from the exact posterior's: 0 where equal,
+            infinite (the default) where no bound is known.
+        prediction: of the policy's posterior, if it has one.
     """
 
     index: FloatArray
@@ -64,6 +79,41 @@ class Belief:
         return Belief(**changed, prediction=self.prediction)
 
 
+@dataclass(frozen=True, eq=False)
+class Played:
+    """A round as it is played, whoever decided.
+
+    Attributes:
+        contexts: of all base arms available, shape (M, D), read-only.
+        oracle: feasible super arms and their rewards; None if not known.
+        super_arm: positions of the base arms played, ascending.
+    """
+
+    contexts: FloatArray
+    oracle: Oracle | None
+    super_arm: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal(Played):
+    """A super arm that a policy proposes, and what it believes.
+
+    Attributes:
+        decision: the policy's decision. Another `super_arm` is played if another system decides.
+        belief: about all M base arms.
+        rng: the policy's generator after the draw.
+    """
+
+    decision: Decision
+    belief: Belief
+    rng: np.random.Generator
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether what is played is what the policy decided."""
+        return np.array_equal(self.decision.super_arm, self.super_arm)
+
+
 class Policy(Persistent, ABC):
     """Choose a super arm each round, learn from the outcomes whenever they come.
 
@@ -72,11 +122,16 @@ class Policy(Persistent, ABC):
         seed: seed of the policy's own randomness, for policies that have any.
 
     Attributes:
-        round: t, the number of rounds (calls of `select`) so far.
+        round: t, the number of rounds committed so far.
+        awaited: number of outcomes of committed rounds that have not been learned.
         noise_std: of outcomes around f, as believed now; NaN where there is no such belief.
+        uses_pending: whether `propose` takes `pending` into account.
     """
 
     noise_std: float = math.nan
+    uses_pending: bool = False
+    #: Whether `_score` draws from its `rng`; a class that does sets it to True.
+    _is_random: bool = False
 
     def __init__(
         self, oracle: Oracle | None = None, seed: int | np.random.SeedSequence | None = None
@@ -85,6 +140,7 @@ class Policy(Persistent, ABC):
             raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
         self.oracle = oracle
         self.round = 0
+        self.awaited = 0
         self._rng = np.random.default_rng(seed if self._is_random else 0)
         self._dimension: int | None = None
         self._pending = Pending()
@@ -97,38 +153,10 @@ class Policy(Persistent, ABC):
             contexts: one row per base arm that is available in this round.
             oracle: feasible super arms of this round; the policy's own if left out.
         """
-        return self.select_with_belief(contexts, oracle)[0]
-
-    def select_with_belief(
-        self, contexts: ArrayLike, oracle: Oracle | None = None
-    ) -> tuple[Decision, Belief]:
-        """Do what `select` does, and return what was believed of all M base arms as well."""
-        chosen_by = self._oracle_for(oracle)
-        decision, belief, rng = self._proposed(contexts, chosen_by)
-        self._record(decision, belief, chosen_by)
-        self.round, self._rng = decision.round, rng
-        self._dimension = decision.contexts.shape[1]
-        self._pending.add(decision)
-        return decision, belief
-
-    def propose(self, contexts: ArrayLike, oracle: Oracle | None = None) -> tuple[Decision, Belief]:
-        """Return what `select_with_belief` would, and change nothing."""
-        return self._proposed(contexts, self._oracle_for(oracle))[:2]
-
-    def witness(
-        self,
-        contexts: Asked,
-        super_arm: IntArray | None = None,
-        oracle: Oracle | None = None,
-    ) -> None:
-        """Count a round in which somebody else chose among base arms with `contexts` (M, D).
-
-        Args:
-            contexts: those available.
-            super_arm: what was chosen, and
-            oracle: the feasible sets and rewards, if they are known.
-        """
-        self.round += 1
+        proposal = self.propose(contexts, oracle, self._waiting())
+        self.commit(proposal)
+        self._pending.add(proposal.decision)
+        return proposal.decision
 
     def update(self, decision: Decision, outcomes: ArrayLike) -> None:
         """Learn the `outcomes`, shape (K,), of a decision's base arms, in their order.
@@ -146,11 +174,51 @@ class Policy(Persistent, ABC):
                 f"decision {decision.id}: outcomes of its base arms {twice} were given before; "
                 "use NaN for outcomes that are not new"
             )
-        if not seen.size:
-            return
         if np.count_nonzero(seen):
-            self._learn(self._contexts_of(decision, seen), y[seen])
-        self._pending.set(decision, missing > seen)
+            self._learn(decision.contexts[seen], y[seen])
+            self.awaited -= int(np.count_nonzero(seen))
+            self._pending.set(decision, missing > seen)
+
+    def propose(
+        self, contexts: ArrayLike, oracle: Oracle | None = None, pending: ArrayLike = ()
+    ) -> Proposal:
+        """Return what `select` would choose, and why. Changes nothing.
+
+        Args:
+            contexts: one row per base arm that is available in this round.
+            oracle: feasible super arms of this round; the policy's own if left out.
+            pending: contexts (P, D) of base arms whose outcomes are outstanding, oldest first;
+                only the latest 512 count, and only where `uses_pending`.
+        """
+        chosen_by = self._oracle_for(oracle)
+        X = self._as_contexts(contexts)
+        t, rng = self.round + 1, self._next_rng()
+        belief = self._score(X, t, rng)
+        super_arm, belief, is_exact = self._choose(t, belief, chosen_by, self._latest_of(pending))
+        decision = Decision.trusted(
+            round=t,
+            super_arm=super_arm,
+            contexts=X[super_arm],
+            index=belief.index[super_arm],
+            mean=None if belief.mean is None else belief.mean[super_arm],
+            std=None if belief.std is None else belief.std[super_arm],
+            is_exact=is_exact,
+        )
+        return Proposal(X, chosen_by, super_arm, decision, belief, rng)
+
+    def commit(self, played: Played) -> None:
+        """Count a round that is played: a proposal, or what another system decided."""
+        self._record(played)
+        self.round += 1
+        self.awaited += len(played.super_arm)
+        self._dimension = played.contexts.shape[1]
+        if isinstance(played, Proposal):
+            self._rng = played.rng
+
+    def learn(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Learn outcomes (N,) of base arms that were played, with contexts (N, D)."""
+        self.observe(contexts, outcomes)
+        self.awaited -= len(np.asarray(outcomes))
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn from data that the policy did not choose: contexts (N, D), outcomes (N,)."""
@@ -162,7 +230,22 @@ class Policy(Persistent, ABC):
     def index(self, contexts: ArrayLike) -> FloatArray:
         """Return the indices, shape (M,), that `select` would use now. Changes nothing."""
         X = self._as_contexts(contexts)
-        return self._believe(X, self.round + 1, self._next_rng()).index
+        return self._score(X, self.round + 1, self._next_rng()).index
+
+    def propensities(self, proposal: Proposal) -> FloatArray | None:
+        """Return the probability, shape (M,), that each base arm is chosen.
+
+        Estimated by letting the policy draw again; the proposal itself is one of the draws, so
+        that no arm it chooses has probability 0. None where nothing is random.
+        """
+        if not self._is_random or proposal.oracle is None:
+            return None
+        rng = np.random.default_rng(int(_copied(proposal.rng).integers(2**63)))
+        hits = np.zeros(len(proposal.contexts))
+        hits[proposal.decision.super_arm] += 1
+        for _ in range(PROPENSITY_DRAWS):
+            hits[self._solve(proposal.oracle, self._redraw(proposal, rng))] += 1
+        return hits / (PROPENSITY_DRAWS + 1)
 
     @property
     def pending(self) -> list[Decision]:
@@ -175,6 +258,7 @@ class Policy(Persistent, ABC):
         if missing.size:
             self._pending.drop(decision)
             self._discarded += int(np.count_nonzero(missing))
+            self.awaited -= int(np.count_nonzero(missing))
 
     def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
@@ -195,40 +279,23 @@ class Policy(Persistent, ABC):
             raise StorageError(f"{path}: holds a {type(policy).__name__}, not a {cls.__name__}")
         return policy
 
-    def _proposed(
-        self, contexts: ArrayLike, oracle: Oracle
-    ) -> tuple[Decision, Belief, np.random.Generator]:
-        """Return a decision, the belief it was made of, and the generator after it."""
-        X = self._as_contexts(contexts)
-        t = self.round + 1
-        rng = self._next_rng()
-        belief = self._believe(X, t, rng)
-        super_arm, belief, is_exact = self._choose(t, belief, oracle)
-        decision = Decision.trusted(
-            round=t,
-            super_arm=super_arm,
-            contexts=X[super_arm],
-            index=belief.index[super_arm],
-            mean=None if belief.mean is None else belief.mean[super_arm],
-            std=None if belief.std is None else belief.std[super_arm],
-            is_exact=is_exact,
-        )
-        return decision, belief, rng
-
-    _is_random: bool = False
-    """Whether `_believe` draws from its `rng`; a class that does sets it to True."""
-
     @abstractmethod
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         """Return the belief about base arms with `contexts` in round `t`; change nothing."""
 
     @abstractmethod
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
         """Learn outcomes (N,) seen at contexts (N, D): all of them, or raise and none."""
 
-    def _choose(self, t: int, belief: Belief, oracle: Oracle) -> tuple[IntArray, Belief, bool]:
+    def _choose(
+        self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
+    ) -> tuple[IntArray, Belief, bool]:
         """Return the super arm, the belief behind it and whether it is provably exact."""
         return self._solve(oracle, belief.index), belief, False
+
+    def _redraw(self, proposal: Proposal, rng: np.random.Generator) -> FloatArray:
+        """Return the indices (M,) that a random policy might have drawn instead."""
+        return self._score(proposal.contexts, self.round + 1, rng).index
 
     def _solve(self, oracle: Oracle, index: FloatArray) -> IntArray:
         """Return what `oracle` chooses, as ascending positions, or say what is wrong with it."""
@@ -237,12 +304,18 @@ class Policy(Persistent, ABC):
         except InputError as reason:
             raise OracleError(f"the oracle made no valid choice: {reason}") from None
 
-    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
-        """Take note of a decision that `oracle` has just made out of `belief`."""
+    def _record(self, played: Played) -> None:
+        """Take note of a round that is committed; raise and change nothing, or succeed."""
 
-    def _contexts_of(self, decision: Decision, seen: BoolArray) -> Any:
-        """Return what `_learn` gets as the contexts of the arms `seen`, a mask of shape (K,)."""
-        return decision.contexts[seen]
+    def _waiting(self) -> FloatArray | tuple[()]:
+        """Return the contexts (P, D) of open decisions, if the policy uses them."""
+        return self._pending.contexts(MOST_PENDING) if self.uses_pending else ()
+
+    def _latest_of(self, pending: ArrayLike) -> FloatArray | None:
+        """Return the latest contexts of `pending` (P, D), checked; None if there are none."""
+        if not self.uses_pending or not len(np.asarray(pending)):
+            return None
+        return as_contexts(np.asarray(pending)[-MOST_PENDING:], self._dimension)
 
     def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
         """Return a read-only copy of `contexts`: finite, and of the dimension seen before."""
@@ -256,9 +329,7 @@ class Policy(Persistent, ABC):
         """Return a generator in the state of the policy's own, to be kept if all goes well."""
         if not self._is_random:
             return self._rng
-        bits = type(self._rng.bit_generator)(0)
-        bits.state = self._rng.bit_generator.state
-        return np.random.Generator(bits)
+        return _copied(self._rng)
 
     def _oracle_for(self, oracle: Oracle | None) -> Oracle:
         chosen = self.oracle if oracle is None else oracle
@@ -290,3 +361,10 @@ class Policy(Persistent, ABC):
         if not isinstance(state["_pending"], Pending):
             raise StorageError("the pending decisions are missing")
         self.__dict__.update(state)
+
+
+def _copied(rng: np.random.Generator) -> np.random.Generator:
+    """Return an independent generator in the same state."""
+    bits = type(rng.bit_generator)(0)
+    bits.state = rng.bit_generator.state
+    return np.random.Generator(bits)

@@ -39,7 +39,7 @@ class C2UCB(Policy):
         self.penalty = as_positive(penalty, "penalty")
         self._regression: LinearRegression | None = None
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         features = with_constant(contexts)
         regression = self._regression or LinearRegression(features.shape[1], self.penalty)
         mean = regression.mean(features)

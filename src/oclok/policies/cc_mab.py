@@ -64,7 +64,7 @@ class CCMAB(GridPolicy):
             seed,
         )
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         count, mean = self._statistics(self._locate(contexts))
         under_explored = count <= self._needed(t)
         order = rng.random(np.count_nonzero(under_explored))

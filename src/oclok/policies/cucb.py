@@ -32,7 +32,7 @@ class CUCB(GridPolicy):
         array([1])
     """
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         count, mean = self._statistics(self._locate(contexts))
         index = mean + np.sqrt(3 * math.log(t) / (2 * np.maximum(count, 1)))
         return Belief(put_first(index, count == 0))

@@ -10,7 +10,7 @@ import numpy as np
 
 from oclok.errors import InputError, NumericalError, StorageError
 from oclok.oracles.base import Oracle
-from oclok.policies.base import Belief, Policy
+from oclok.policies.base import Belief, Policy, Proposal
 from oclok.typing import FloatArray
 from oclok.validation import as_positive
 
@@ -75,12 +75,18 @@ class EpsilonGreedy(Policy):
         self._fitted_on = 0
         self._fitted: Any = None
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        explores, anything = rng.random() < self.epsilon, rng.random(len(contexts))
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         if self._fitted is None:
-            return Belief(anything)
+            return Belief(self._draw(None, len(contexts), rng))
         mean = np.asarray(self._fitted.predict(contexts), dtype=np.float64).reshape(len(contexts))
-        return Belief(anything if explores else mean, mean)
+        return Belief(self._draw(mean, len(contexts), rng), mean)
+
+    def _redraw(self, proposal: Proposal, rng: np.random.Generator) -> FloatArray:
+        return self._draw(proposal.belief.mean, len(proposal.contexts), rng)
+
+    def _draw(self, mean: FloatArray | None, arms: int, rng: np.random.Generator) -> FloatArray:
+        explores, anything = rng.random() < self.epsilon, rng.random(arms)
+        return anything if explores or mean is None else mean
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
         X = np.vstack([self._contexts.reshape(-1, contexts.shape[1]), contexts])

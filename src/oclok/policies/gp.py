@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oclok.decision import Decision
 from oclok.errors import InputError
 from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
-from oclok.policies.base import Belief, Policy
+from oclok.policies.base import Played, Policy, Proposal
 from oclok.policies.calibration import Calibration, calibrate
 from oclok.policies.regret import Estimate, KeptRounds, Regret
 from oclok.posterior.base import Posterior
@@ -19,9 +18,9 @@ from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.mixture import MixturePosterior
 from oclok.posterior.observations import Rows
-from oclok.posterior.prediction import Asked, Prediction
-from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_contexts, as_count, as_probability
+from oclok.posterior.prediction import Prediction
+from oclok.typing import ArrayLike, FloatArray
+from oclok.validation import Contexts, as_contexts, as_count, as_probability
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -84,7 +83,7 @@ class GPPolicy(Policy):
         self._refitted_at = 0
         self._kept = KeptRounds()
         self._estimate: Estimate | None = None
-        self._latest: tuple[int, Prediction] | None = None
+        self._latest: Prediction | None = None
 
     @property
     def noise_std(self) -> float:  # type: ignore[override]
@@ -129,19 +128,6 @@ class GPPolicy(Policy):
         """
         self.posterior.correct(self._as_contexts(contexts), before, after)
 
-    def witness(
-        self,
-        contexts: Asked,
-        super_arm: IntArray | None = None,
-        oracle: Oracle | None = None,
-    ) -> None:
-        """Count a round in which somebody else chose among base arms with `contexts` (M, D)."""
-        self.posterior.offer(contexts)
-        if super_arm is not None and oracle is not None:
-            X = contexts.contexts if isinstance(contexts, Prediction) else np.asarray(contexts)
-            self._kept.add(X, super_arm, oracle)
-        super().witness(contexts)
-
     def maintain(self) -> None:
         """Do now what is due, so that later calls need not."""
         self.posterior.maintain()
@@ -152,32 +138,37 @@ class GPPolicy(Policy):
     def _as_contexts(self, contexts: ArrayLike) -> FloatArray:
         return as_contexts(contexts, self._dimension or self.posterior.dimension)
 
-    def _learn(self, contexts: FloatArray | Prediction, outcomes: FloatArray) -> None:
+    def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
+        asked = self._predicted(contexts)
         if len(outcomes) <= JUDGED_AT_ONCE:
-            innovations = self.posterior.learn(contexts, outcomes)
+            innovations = self.posterior.learn(asked, outcomes)
             self._innovations.extend(np.array(innovations).T)
         else:
-            self.posterior.update(contexts, outcomes)
+            self.posterior.update(asked, outcomes)
         if self.refit_every and self.round - self._refitted_at >= self.refit_every:
             self._refit()
 
-    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
-        if belief.prediction is not None:
-            self.posterior.offer(belief.prediction)
-            self._kept.add(belief.prediction.contexts, decision.super_arm, oracle)
-            self._latest = decision.round, belief.prediction.at(decision.super_arm)
+    def _record(self, played: Played) -> None:
+        prediction = played.belief.prediction if isinstance(played, Proposal) else None
+        self.posterior.offer(Contexts(played.contexts) if prediction is None else prediction)
+        if played.oracle is not None:
+            self._kept.add(played.contexts, played.super_arm, played.oracle)
+        self._latest = None if prediction is None else prediction.at(played.super_arm)
 
-    def _prediction_of(self, decision: Decision) -> Prediction:
-        """Return what the posterior said of the chosen arms, or their contexts if that is gone."""
-        if self._latest is not None and self._latest[0] == decision.round:
-            return self._latest[1]
-        return Prediction.of(decision.contexts)
+    def _predicted(self, contexts: FloatArray) -> Contexts | Prediction:
+        """Return the prediction of the latest round for these contexts, if it covers them.
 
-    def _contexts_of(self, decision: Decision, seen: BoolArray) -> Prediction:
-        prediction = self._prediction_of(decision)
-        if np.count_nonzero(seen) == seen.size:
-            return prediction
-        return prediction.at(np.flatnonzero(seen))
+        When outcomes come promptly, the work of the decision is not done again.
+        """
+        latest = self._latest
+        if latest is None or len(contexts) > len(latest.contexts):
+            return Contexts(contexts)
+        if len(contexts) == len(latest.contexts) and np.array_equal(contexts, latest.contexts):
+            return latest
+        is_same = (contexts[:, None] == latest.contexts).all(axis=2)
+        if not is_same.any(axis=1).all():
+            return Contexts(contexts)
+        return latest.at(is_same.argmax(axis=1))
 
     def _state(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT}

@@ -46,7 +46,7 @@ class LinearThompson(Policy):
         self.prior_std = as_positive(prior_std, "prior_std")
         self._regression: LinearRegression | None = None
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         features = with_constant(contexts)
         regression = self._regression or self._prior(features.shape[1])
         std = self.noise_std * regression.width(features)

@@ -79,7 +79,7 @@ class NeuralLinear(Policy):
         """The network as last trained; None before."""
         return self._network
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         features = _features(self._network, contexts)
         head = self._head or self._prior(features.shape[1])
         std = self.noise_std * head.width(features)

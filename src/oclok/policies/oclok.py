@@ -10,7 +10,7 @@ import numpy as np
 from oclok.decision import Decision
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
-from oclok.policies.base import Belief
+from oclok.policies.base import Played, Proposal
 from oclok.policies.certificate import Assumption, Certificate, Ledger, Verdict
 from oclok.policies.ucb import UCBPolicy, UCBSettings
 from oclok.posterior.mixture import MixturePosterior
@@ -89,7 +89,7 @@ class OClokUCB(UCBPolicy):
         learned = f"refitted {refits} times" if refits else "never refitted"
         if isinstance(self.posterior, MixturePosterior):
             learned = "kernel and noise are learned from the outcomes"
-        missing = sum(int(np.count_nonzero(mask)) for _, mask in self._pending)
+        missing = self.awaited
         unbounded = not math.isfinite(self._ledger.largest_lipschitz)
         return (
             Assumption(
@@ -124,17 +124,20 @@ class OClokUCB(UCBPolicy):
         """Return √β_t."""
         return math.sqrt(self.beta(t, arms))
 
-    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
-        super()._record(decision, belief, oracle)
+    def _record(self, played: Played) -> None:
+        super()._record(played)
+        if not isinstance(played, Proposal) or not played.is_followed:
+            return  # another system decided: that is not this policy's regret
+        decision, belief, oracle = played.decision, played.belief, played.oracle
+        lipschitz = None if oracle is None else oracle.lipschitz
         beta = self.beta(decision.round, len(belief.index))
         if len(decision) and decision.mean is not None and decision.std is not None:
             widths = decision.index - decision.mean
             if self.condition_on_chosen:
                 beta = float(np.max((widths / np.maximum(decision.std, 1e-300)) ** 2))
-            chosen = self._prediction_of(decision)
-            covariance = self.posterior.covariance(chosen)
-            self._ledger.record_chosen(widths, covariance, oracle.lipschitz)
-        self._ledger.record(beta, self._allowance(decision, belief.error), oracle.lipschitz)
+            covariance = self.posterior.covariance(self._predicted(decision.contexts))
+            self._ledger.record_chosen(widths, covariance, lipschitz)
+        self._ledger.record(beta, self._allowance(decision, belief.error), lipschitz)
 
     def _allowance(self, decision: Decision, error: FloatArray) -> float:
         """Return e_t of the certificate: infinite where there is no proof.

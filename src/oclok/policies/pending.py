@@ -45,15 +45,15 @@ class Pending(Persistent):
         """Stop waiting for outcomes of `decision`."""
         del self._entries[decision.round]
 
-    def contexts(self, most: int) -> FloatArray | None:
-        """Return the contexts (P, D) of the latest arms, at `most` so many, that wait."""
+    def contexts(self, most: int) -> FloatArray | tuple[()]:
+        """Return the contexts (P, D) of the latest arms that wait, at most `most` of them."""
         parts, count = [], 0
         for decision, missing in reversed(self._entries.values()):
             if count >= most:
                 break
             parts.append(decision.contexts[missing])
             count += len(parts[-1])
-        return np.vstack(parts[::-1])[-most:] if parts else None
+        return np.vstack(parts[::-1])[-most:] if parts else ()
 
     def _state(self) -> dict[str, Any]:
         if not self._entries:

@@ -27,7 +27,7 @@ class Random(Policy):
 
     _is_random = True
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         return Belief(rng.random(len(contexts)))
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:

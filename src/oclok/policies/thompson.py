@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oclok.policies.base import Belief
+from oclok.policies.base import Belief, Proposal
 from oclok.policies.gp import GPPolicy
 from oclok.typing import FloatArray
 from oclok.validation import Contexts
@@ -36,7 +36,11 @@ class ThompsonSampling(GPPolicy):
 
     _is_random = True
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         prediction = self.posterior.predict(Contexts(contexts))
         index = self.posterior.sample(prediction, rng)
         return Belief(index, prediction.mean, prediction.std, prediction=prediction)
+
+    def _redraw(self, proposal: Proposal, rng: np.random.Generator) -> FloatArray:
+        assert proposal.belief.prediction is not None
+        return self.posterior.sample(proposal.belief.prediction, rng)

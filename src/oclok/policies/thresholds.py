@@ -147,8 +147,10 @@ class GroupThresholds(UCBPolicy):
         super().discard(decision)
         self._grouped = [t for t in self._grouped if self._pending.get(t)]
 
-    def _choose(self, t: int, belief: Belief, oracle: Oracle) -> tuple[IntArray, Belief, bool]:
-        super_arm, belief, is_exact = super()._choose(t, belief, oracle)
+    def _choose(
+        self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
+    ) -> tuple[IntArray, Belief, bool]:
+        super_arm, belief, is_exact = super()._choose(t, belief, oracle, pending)
         if isinstance(oracle, _AmongGood) and not oracle.is_certain:
             return super_arm, replace(belief, error=np.full_like(belief.error, np.inf)), False
         return super_arm, belief, is_exact

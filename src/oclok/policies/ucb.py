@@ -11,15 +11,14 @@ A new rule of this form is a class with a `width`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from oclok.decision import Decision
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
-from oclok.policies.base import Belief
+from oclok.policies.base import Belief, Played, Proposal
 from oclok.policies.gp import Discount, GPPolicy, Window
 from oclok.posterior.base import Posterior
 from oclok.posterior.conditioning import Conditioned
@@ -35,8 +34,6 @@ LARGEST_INFORMATION = 200.0
 #: Arms of the highest indices that are looked at closely at a time, as a multiple of those
 #: chosen, and how often: a fourth look made rounds of Matérn 5/2 in 8 dimensions 25% longer.
 RUNNERS_UP, LOOKS = 2, 3
-#: Arms that wait for outcomes and are conditioned on: the latest. The cost grows with their cube.
-MOST_PENDING = 512
 #: How often the posterior is asked for tighter bounds before a decision counts as unproven.
 REFINEMENTS = 2
 #: After so many unproven decisions in a row, it is asked once in as many rounds: a linear model of
@@ -97,30 +94,36 @@ class UCBPolicy(GPPolicy):
     def index(self, contexts: ArrayLike) -> FloatArray:
         """Return the indices, shape (M,), that `select` would use now. Changes nothing."""
         prediction = self.posterior.predict(Contexts(self._as_contexts(contexts)))
-        return self._belief_of(prediction, self.round + 1).index
-
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        return self._belief_of(self.posterior.screen(Contexts(contexts)), t)
-
-    def _belief_of(self, prediction: Prediction, t: int) -> Belief:
-        contexts = prediction.contexts
-        belief = self._upper_bound(prediction, t, len(contexts))
+        t = self.round + 1
+        belief = self._upper_bound(prediction, t, len(prediction.contexts))
         if not self.condition_on_chosen:
-            return belief
-        waiting = self._pending.contexts(MOST_PENDING)
-        return self._given(Conditioned(self.posterior, prediction, waiting), belief, t)
+            return belief.index
+        waiting = self._latest_of(self._waiting())
+        return self._given(Conditioned(self.posterior, prediction, waiting), belief, t).index
+
+    @property
+    def uses_pending(self) -> bool:  # type: ignore[override]
+        """Whether `propose` takes `pending` into account."""
+        return bool(self.condition_on_chosen)
+
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+        return self._upper_bound(self.posterior.screen(Contexts(contexts)), t, len(contexts))
 
     def _upper_bound(self, f: Prediction, t: int, arms: int) -> Belief:
         width = self.width(t, arms)
         error = f.mean_error + width * f.std_error if width else f.mean_error
         return Belief(f.mean + width * f.std, f.mean, f.std, error, f)
 
-    def _choose(self, t: int, belief: Belief, oracle: Oracle) -> tuple[IntArray, Belief, bool]:
-        if isinstance(belief, _Conditioned) and oracle.is_sequential:
-            return self._choose_stepwise(t, belief, oracle)
+    def _choose(
+        self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
+    ) -> tuple[IntArray, Belief, bool]:
+        if self.condition_on_chosen and belief.prediction is not None:
+            given = Conditioned(self.posterior, belief.prediction, pending)
+            belief = self._given(given, belief, t)
+            if oracle.is_sequential:
+                return self._choose_stepwise(t, belief, given, oracle)
+            return self._solve(oracle, belief.index), belief, belief.is_exact
         super_arm = self._solve(oracle, belief.index)
-        if self.condition_on_chosen:
-            return super_arm, belief, belief.is_exact
         largest = np.maximum.reduce(belief.error, initial=0.0)
         if largest == math.inf:
             super_arm, belief = self._sharpen(t, belief, oracle, super_arm)
@@ -130,9 +133,10 @@ class UCBPolicy(GPPolicy):
             return super_arm, belief, False
         return self._prove(t, belief, oracle, super_arm)
 
-    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
-        super()._record(decision, belief, oracle)
-        self._unproven = 0 if decision.is_exact else self._unproven + 1
+    def _record(self, played: Played) -> None:
+        super()._record(played)
+        if isinstance(played, Proposal):
+            self._unproven = 0 if played.decision.is_exact else self._unproven + 1
 
     def _sharpen(
         self, t: int, belief: Belief, oracle: Oracle, super_arm: IntArray
@@ -194,7 +198,7 @@ class UCBPolicy(GPPolicy):
         return super_arm, belief, False
 
     def _choose_stepwise(
-        self, t: int, belief: _Conditioned, oracle: Oracle
+        self, t: int, belief: Belief, given: Conditioned, oracle: Oracle
     ) -> tuple[IntArray, Belief, bool]:
         """Choose one step at a time; the belief has each chosen arm's index when it was taken."""
         oracle(belief.index)  # refuses what the oracle refuses
@@ -203,14 +207,14 @@ class UCBPolicy(GPPolicy):
         while (new := oracle.choose_next(index, chosen)).size:
             index_when_taken[new] = index[new]
             chosen = np.append(chosen, new)
-            belief.given.condition(new)
-            index = self._given(belief.given, belief, t).index
+            given.condition(new)
+            index = self._given(given, belief, t).index
             index[chosen] = index_when_taken[chosen]
         error = belief.error if oracle.steps_keep_alpha else np.full(len(index), np.inf)
         taken = Belief(index_when_taken, belief.mean, belief.std, error, belief.prediction)
         return np.sort(chosen), taken, taken.is_exact
 
-    def _given(self, given: Conditioned, belief: Belief, t: int) -> _Conditioned:
+    def _given(self, given: Conditioned, belief: Belief, t: int) -> Belief:
         """Return `belief` with the index that conditioned variances give.
 
         Its error stays that of the index without conditions, which is what the certificate needs:
@@ -222,7 +226,7 @@ class UCBPolicy(GPPolicy):
             width *= math.exp(min(given.information, LARGEST_INFORMATION))
         mean = np.asarray(belief.mean)
         index = mean + width * given.std
-        return _Conditioned(index, mean, belief.std, belief.error, belief.prediction, given=given)
+        return Belief(index, mean, belief.std, belief.error, belief.prediction)
 
 
 class UCB(UCBPolicy):
@@ -262,10 +266,3 @@ class UCB(UCBPolicy):
     def width(self, t: int, arms: int) -> float:
         """Return the width, whatever the round."""
         return self._width
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Conditioned(Belief):
-    """A belief whose variances are those `given` arms that were chosen."""
-
-    given: Conditioned

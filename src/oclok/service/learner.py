@@ -17,16 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from oclok.decision import Decision
 from oclok.errors import OclokError
 from oclok.oracles.base import Oracle
-from oclok.policies.base import Belief, Policy
+from oclok.policies.base import Belief, Played, Policy, Proposal
 from oclok.policies.calibration import Calibration
 from oclok.policies.gp import GPPolicy
 from oclok.policies.regret import Regret
 from oclok.posterior.base import Posterior
-from oclok.posterior.prediction import Asked
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray
 
 LOGGER = logging.getLogger("oclok.service")
 #: Outcomes that are learned in one step at most: the policy can be asked between steps.
@@ -112,28 +110,36 @@ class Learner(Policy):
                 self._regret = twin.regret()
             return self._regret
 
-    def propose(self, contexts: ArrayLike, oracle: Oracle | None = None) -> tuple[Decision, Belief]:
+    @property
+    def uses_pending(self) -> bool:  # type: ignore[override]
+        """Whether `propose` takes `pending` into account."""
+        return self.policy.uses_pending
+
+    def propose(
+        self, contexts: ArrayLike, oracle: Oracle | None = None, pending: ArrayLike = ()
+    ) -> Proposal:
         """Return what the policy would choose after the steps taken so far."""
         with self._turn:
             self._asked.model_version, self._asked.noise_std = self.steps, self.policy.noise_std
-            return self.policy.propose(contexts, oracle)
+            return self.policy.propose(contexts, oracle, pending)
 
-    def witness(
-        self,
-        contexts: Asked,
-        super_arm: IntArray | None = None,
-        oracle: Oracle | None = None,
-    ) -> None:
+    def propensities(self, proposal: Proposal) -> FloatArray | None:
+        """Return the probability of each base arm to be chosen; None where nothing is random."""
+        with self._turn:
+            return self.policy.propensities(proposal)
+
+    def commit(self, played: Played) -> None:
         """Count a round, and let the policy see later what was offered and chosen."""
         self.round += 1
-        self._later("witness", contexts, super_arm, oracle)
+        self._later("commit", played)
+
+    def learn(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Learn outcomes (N,) of base arms that were played, with contexts (N, D), later."""
+        self._in_parts("learn", contexts, outcomes)
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
-        """Learn outcomes (N,) at contexts (N, D) later."""
-        X, y = np.asarray(contexts), np.asarray(outcomes)
-        for start in range(0, len(y), AT_ONCE):
-            rows = slice(start, start + AT_ONCE)
-            self._later("observe", X[rows], y[rows])
+        """Learn outcomes (N,) at contexts (N, D) that nobody chose here, later."""
+        self._in_parts("observe", contexts, outcomes)
 
     def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), taught at `contexts` (N, D), by `after` (N,) later."""
@@ -144,11 +150,12 @@ class Learner(Policy):
         with self._turn:
             if not self._queue:
                 return False
-            _, name, arguments = self._queue.popleft()
+            _, name, arguments = self._queue[0]
             try:
                 getattr(self.policy, name)(*arguments)
             except OclokError:  # the same in every process
                 LOGGER.exception("a step of learning (%s) failed and had no effect", name)
+            self._queue.popleft()  # any other error leaves the step where it is, to be tried again
             self.steps += 1
         return True
 
@@ -161,6 +168,12 @@ class Learner(Policy):
         """Take steps until the policy is not far behind what it was taught."""
         while self._is_behind() and self.work():
             pass
+
+    def _in_parts(self, name: str, contexts: ArrayLike, outcomes: ArrayLike) -> None:
+        X, y = np.asarray(contexts), np.asarray(outcomes)
+        for start in range(0, len(y), AT_ONCE):
+            rows = slice(start, start + AT_ONCE)
+            self._later(name, X[rows], y[rows])
 
     def _later(self, name: str, *arguments: Any) -> None:
         self._queue.append((time.monotonic(), name, arguments))
@@ -181,7 +194,7 @@ class Learner(Policy):
         self._regret = None
         self._judging = threading.Lock()
 
-    def _believe(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         raise NotImplementedError  # the policy believes
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:

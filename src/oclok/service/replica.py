@@ -23,7 +23,7 @@ from oclok.agent import Agent, AgentDecision
 from oclok.agent.request import Proposal
 from oclok.errors import OclokError, StorageError
 from oclok.oracles import oracle_from_json
-from oclok.policies import UCB
+from oclok.policies import UCB, Played
 from oclok.service.decisions import Result, restored
 from oclok.service.learner import Learner
 from oclok.service.log import AgentRow, Event, Log
@@ -171,7 +171,9 @@ class Replica:
             self.agent.record(*self._proposal)
             return
         decision, schema, oracle = restored(self.agent, event)
-        self.agent.record(decision, schema, oracle=oracle)
+        assert decision.offer is not None
+        played = Played(decision.offer.contexts, oracle, decision.offer.chosen)
+        self.agent.record(decision, schema, played)
 
     def _apply_outcomes(self, event: Event) -> None:
         body = from_json(event.body)

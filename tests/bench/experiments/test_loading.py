@@ -21,7 +21,7 @@ class Fixed(Policy):
         super().__init__()
         self.weight = weight
 
-    def _believe(self, contexts, t, rng):
+    def _score(self, contexts, t, rng):
         return Belief(self.weight * contexts[:, 0] + helper_of_mine.OFFSET)
 
     def _learn(self, contexts, outcomes):
