@@ -13,7 +13,8 @@ from oclok import Agent
 from oclok.errors import InputError, OclokError, OracleError
 from oclok.oracles import TopK
 from oclok.persistence import dumps
-from oclok.policies import BayesUCB, Random, ThompsonSampling
+from oclok.policies import UCB, BayesUCB, OClokUCB, Random, ThompsonSampling
+from oclok.service.learner import Learner
 
 POOL = {f"w{i}": {"x": 0.1 * i, "y": float(i % 3), "city": "abc"[i % 3]} for i in range(12)}
 
@@ -225,7 +226,7 @@ def test_every_outcome_is_counted_under_the_one_status_it_has() -> None:
     now = [0.0]
     agent = new_agent(deadline=10.0, clock=lambda: now[0], oracle=TopK(3))
     first, second, third = (agent.decide(some(t), id=f"d{t}") for t in range(3))
-    agent.learn(first.id, {arm: 0.5 for arm in first.chosen})
+    agent.learn(first.id, dict.fromkeys(first.chosen, 0.5))
     agent.learn(first.id, {first.chosen[0]: 0.75}, correct=True)
     now[0] = 11.0
     agent.expire()
@@ -246,9 +247,61 @@ def test_a_decision_keeps_what_was_expected_of_it_when_it_was_made() -> None:
     decision = agent.decide(some(9), id="then")
     expected = decision.table().loc[decision.chosen]
     taught(agent, 0)
-    agent.learn(decision.id, {arm: 3.0 for arm in decision.chosen})
+    agent.learn(decision.id, dict.fromkeys(decision.chosen, 3.0))
     history = agent.history()
     at = history.row == history.ids.index("then")
     assert np.allclose(history.mean[at], expected["mean"])
     assert np.allclose(history.std[at], expected["std"])
     assert history.noise[history.ids.index("then")] == pytest.approx(0.1)
+
+
+GRID = {f"{i}{j}": {"x": i / 4, "y": j / 4} for i in range(5) for j in range(5)}
+
+
+def spread(agent: Agent, rounds: int = 4) -> float:
+    """How many different arms are chosen in rounds whose feedback is outstanding."""
+    chosen = {arm for _ in range(rounds) for arm in agent.decide(GRID).chosen}
+    return len(chosen)
+
+
+@pytest.mark.parametrize("wrap", [lambda policy: policy, Learner], ids=["agent", "service"])
+def test_sets_are_more_diverse_while_feedback_is_outstanding(wrap) -> None:
+    def agent(**settings) -> Agent:
+        return new_agent(policy=wrap(UCB(RBF(0.5), 0.1, width=2.0, **settings)), oracle=TopK(3))
+
+    assert spread(agent()) == 3  # the same arms each time, as nothing was learned
+    assert spread(agent(condition_on_chosen=True)) >= 9
+
+
+def test_a_decision_with_all_its_outcomes_conditions_nothing() -> None:
+    agent = new_agent(policy=UCB(RBF(0.5), 0.1, condition_on_chosen=True))
+    twin = UCB(RBF(0.5), 0.1, condition_on_chosen=True)
+    decision = agent.decide(GRID)
+    twin.observe(decision.offer.contexts[decision.offer.chosen], [0.4, 0.6])
+    agent.learn(decision.id, dict(zip(decision.chosen, [0.4, 0.6], strict=True)))
+    proposal = agent.propose(GRID)
+    expected = twin.propose(decision.offer.contexts, TopK(2))
+    np.testing.assert_allclose(proposal.decision.offer.index, expected.belief.index, atol=1e-8)
+
+
+def test_the_certificate_knows_which_outcomes_of_an_agent_are_missing() -> None:
+    agent = new_agent(policy=OClokUCB(RBF(1.0), 0.1))
+
+    def arrival() -> tuple[str, str]:
+        found = {each.name: each for each in agent.policy.certificate().assumptions}["arrival"]
+        return found.verdict, found.reason
+
+    decision = agent.decide(POOL)
+    assert arrival() == ("unchecked", "2 outcomes are missing, 0 were given up")
+    agent.learn(decision.id, dict.fromkeys(decision.chosen, 0.5))
+    assert arrival()[0] == "holds"
+
+
+def test_a_random_policys_propensities_are_in_the_decision() -> None:
+    decision = new_agent(policy=ThompsonSampling(RBF(0.5), 0.3, seed=0)).decide(POOL)
+    table = decision.table()
+    assert (table.loc[decision.chosen, "propensity"] > 0).all()
+    plain = new_agent(policy=BayesUCB(RBF(0.5), 0.3)).decide(POOL)
+    assert plain.offer.propensity is None
+    assert "propensity" not in plain.table()
+    assert plain.to_dict()["chosen"][0].keys() == {"id", "mean", "std", "index"}

@@ -8,14 +8,27 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.linear_model import Ridge
 
 from oclok.decision import Decision
 from oclok.errors import ContextError, FeedbackError, OclokError, OracleError, OutcomeError
 from oclok.oracles import Partition, TopK
 from oclok.oracles.base import SumOracle
 from oclok.persistence import dumps, loads
-from oclok.policies import OClokUCB, Policy
+from oclok.policies import (
+    ACCUCB,
+    CCMAB,
+    EpsilonGreedy,
+    LinearThompson,
+    NeuralLinear,
+    OClokUCB,
+    Played,
+    Policy,
+    Random,
+    ThompsonSampling,
+)
 from oclok.posterior import ExactPosterior
 from oclok.testing.assertions import check_alike
 
@@ -299,3 +312,110 @@ def test_loading_as_another_class_is_refused(tmp_path: Any) -> None:
     assert type(Policy.load(tmp_path / "policy")) is OClokUCB
     with pytest.raises(StorageError, match=r"OClokUCB.*Random"):
         Random.load(tmp_path / "policy")
+
+
+class TestProposals:
+    """What is proposed, committed and learned, as `select` and `update` do it."""
+
+    def test_a_proposal_changes_nothing_and_is_what_select_chooses(self) -> None:
+        policy = played()
+        before = dumps(policy)
+        proposal = policy.propose(CONTEXTS)
+        assert dumps(policy) == before
+        assert policy.select(CONTEXTS) == proposal.decision
+
+    @pytest.mark.parametrize("make", [new_policy, lambda: ThompsonSampling(oracle=TopK(3), seed=0)])
+    def test_the_three_steps_are_select_and_update(self, make: Any) -> None:
+        one, other, rng = make(), make(), np.random.default_rng(3)
+        for _ in range(12):
+            contexts, outcomes = rng.random((6, 2)), rng.standard_normal(3)
+            decision, proposal = one.select(contexts), other.propose(contexts)
+            assert proposal.decision == decision
+            one.update(decision, outcomes)
+            other.commit(proposal)
+            assert other.awaited == 3
+            other.learn(contexts[proposal.super_arm], outcomes)
+        assert (other.round, other.awaited, one.awaited) == (12, 0, 0)
+        assert dumps(one) == dumps(other)
+
+    def test_a_round_that_another_system_decided_counts_and_its_outcomes_are_learned(self) -> None:
+        policy = played()
+        policy.commit(Played(CONTEXTS, TopK(3), np.array([0, 5])))
+        assert (policy.round, policy.awaited, policy.pending) == (4, 2, [])
+        policy.learn(CONTEXTS[[0, 5]], [1.0, 2.0])
+        assert (policy.awaited, len(policy.posterior)) == (0, 11)
+        assert policy.certificate().rounds == 3
+
+    def test_outside_data_settle_nothing_that_is_awaited(self) -> None:
+        policy = played()
+        policy.select(CONTEXTS)
+        policy.observe(CONTEXTS[:3], [0.0, 0.0, 0.0])
+        assert policy.awaited == 3
+
+
+class TestPropensities:
+    """How likely a random policy is to choose each base arm."""
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: Random(TopK(2), seed=0),
+            lambda: ThompsonSampling(RBF(0.5), 0.3, TopK(2), seed=0),
+            lambda: EpsilonGreedy(Ridge(), 0.5, TopK(2), seed=0),
+            lambda: LinearThompson(0.5, TopK(2), seed=0),
+            lambda: NeuralLinear(0.5, TopK(2), seed=0),
+            lambda: CCMAB(100, 2, TopK(2), seed=0),
+            lambda: ACCUCB(100, 2, oracle=TopK(2), seed=0),
+        ],
+        ids=["Random", "Thompson", "EpsilonGreedy", "Linear", "Neural", "CCMAB", "ACCUCB"],
+    )
+    def test_they_are_how_often_arms_are_chosen(self, make: Any) -> None:
+        policy, rng = make(), np.random.default_rng(1)
+        policy.observe(CONTEXTS[:3], [0.3, 0.1, 0.2])
+        counts, estimates = np.zeros(6), np.zeros(6)
+        for _ in range(30):
+            proposal = policy.propose(CONTEXTS)
+            p = policy.propensities(proposal)
+            assert (p[proposal.super_arm] > 0).all()
+            np.testing.assert_allclose(p.sum(), 2)
+            counts[proposal.super_arm] += 1
+            estimates += p
+            policy.commit(proposal)
+        # Both are means of 30 rounds, with a standard error of at most 0.09.
+        np.testing.assert_allclose(estimates / 30, counts / 30, atol=0.35)
+        again = policy.propose(rng.random((6, 2)))
+        np.testing.assert_array_equal(policy.propensities(again), policy.propensities(again))
+
+    def test_a_random_super_arm_has_k_of_m(self) -> None:
+        policy = Random(TopK(2), seed=0)
+        p = policy.propensities(policy.propose(CONTEXTS))
+        assert p is not None
+        np.testing.assert_allclose(p, 1 / 3, atol=0.2)  # four standard errors
+
+    def test_epsilon_greedy_states_its_formula(self) -> None:
+        policy = EpsilonGreedy(Ridge(), 0.3, TopK(1), seed=0)
+        policy.observe(CONTEXTS, CONTEXTS[:, 0])
+        proposal = policy.propose(CONTEXTS)
+        p, mean = policy.propensities(proposal), proposal.belief.mean
+        assert p is not None
+        assert mean is not None
+        expected = np.full(6, 0.3 / 6)
+        expected[np.argmax(mean)] += 0.7
+        np.testing.assert_allclose(p, expected, atol=0.18)  # four standard errors
+
+    def test_thompson_sampling_of_two_arms_is_a_normal_probability(self) -> None:
+        policy = ThompsonSampling(RBF(0.5), 0.3, TopK(1), seed=0)
+        policy.observe([[0.0], [0.0], [1.0]], [0.2, 0.1, -0.1])
+        estimates = []
+        for _ in range(40):
+            proposal = policy.propose([[0.0], [1.0]])
+            estimates.append(policy.propensities(proposal)[0])  # type: ignore[index]
+            policy.commit(proposal)
+        mean, _ = policy.posterior.predict([[0.0], [1.0]])
+        C = policy.posterior.covariance([[0.0], [1.0]])
+        expected = norm.cdf((mean[0] - mean[1]) / np.sqrt(C[0, 0] + C[1, 1] - 2 * C[0, 1]))
+        assert abs(np.mean(estimates) - expected) < 0.04
+
+    def test_a_policy_that_is_not_random_has_none(self) -> None:
+        policy = new_policy()
+        assert policy.propensities(policy.propose(CONTEXTS)) is None
