@@ -14,11 +14,11 @@ def needs(extra: str) -> Iterator[None]:
     """Turn a failed import in the body into an error that names the extra to install.
 
     Examples:
-        >>> with needs("experiments"):
+        >>> with needs("bench"):
         ...     import no_such_package
         Traceback (most recent call last):
         ...
-        oclok.errors.MissingExtraError: no_such_package is missing; pip install 'oclok[experiments]'
+        oclok.errors.MissingExtraError: no_such_package is missing; pip install 'oclok[bench]'
     """
     try:
         yield

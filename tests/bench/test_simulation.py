@@ -213,7 +213,7 @@ def test_without_pandas_the_error_names_the_extra():
         "for name in ('simulation', 'analysis', 'experiments', 'figures', 'report'):\n"
         "    try: __import__(f'oclok.bench.{name}')\n"
         "    except MissingExtraError as error:\n"
-        "        assert \"pip install 'oclok[experiments]'\" in str(error), error\n"
+        "        assert \"pip install 'oclok[bench]'\" in str(error), error\n"
         "    else: raise AssertionError(name)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

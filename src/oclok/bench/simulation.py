@@ -18,7 +18,7 @@ from oclok.policies.oclok import OClokUCB
 from oclok.policies.tcgp_ucb import TCGPUCB
 from oclok.typing import FloatArray
 
-with needs("experiments"):
+with needs("bench"):
     import pandas as pd
 
 #: Levels of the calibration curve.

@@ -6,11 +6,12 @@ import pandas as pd
 import pytest
 
 from oclok.bench.analysis.results import load
+from oclok.bench.analysis.tables import write_table
 from oclok.errors import DataError
 
 
 def keep(folder, rounds, settings=None):
-    rounds.to_parquet(folder / "results.parquet")
+    write_table(rounds, folder / "results.csv.gz")
     if settings is not None:
         (folder / "settings.json").write_text(json.dumps(settings))
 
@@ -43,8 +44,11 @@ def test_a_missing_variant_is_no_variant(make_results, tmp_path):
 
 def test_notes_of_problem_and_policies_are_kept(make_results, tmp_path):
     rounds = make_results("movies", repeats=1)
-    rounds.attrs = {"notes": "few movies"}
-    keep(tmp_path, rounds, {"policy_notes": {"ACC-UCB": "as published"}})
+    keep(
+        tmp_path,
+        rounds,
+        {"runs": {"notes": "few movies"}, "policy_notes": {"ACC-UCB": "as published"}},
+    )
     assert load(tmp_path).notes == ["few movies", "ACC-UCB: as published"]
 
 
@@ -55,9 +59,9 @@ def test_the_chosen_oracle_is_found(make_results, tmp_path, settings):
 
 
 def test_bad_folders_are_named_with_what_is_wrong(make_results, tmp_path):
-    with pytest.raises(DataError, match=r"no results\.parquet"):
+    with pytest.raises(DataError, match=r"no results\.csv\.gz"):
         load(tmp_path)
-    (tmp_path / "results.parquet").write_text("not a table")
+    (tmp_path / "results.csv.gz").write_text("not a table")
     with pytest.raises(DataError, match="not a readable table"):
         load(tmp_path)
     rounds = make_results("movies", repeats=1)
@@ -77,8 +81,7 @@ def test_bad_folders_are_named_with_what_is_wrong(make_results, tmp_path):
 
 def test_a_mix_of_package_versions_is_a_note(make_results, tmp_path):
     rounds = make_results("movies", repeats=1)
-    rounds.attrs = {"versions": {"numpy": "2.0, 2.1", "oclok": "1"}}
-    keep(tmp_path, rounds)
+    keep(tmp_path, rounds, {"runs": {"versions": {"numpy": "2.0, 2.1", "oclok": "1"}}})
     assert load(tmp_path).notes == [
         "runs were made with several versions of packages: numpy 2.0, 2.1"
     ]

@@ -11,13 +11,14 @@ import pytest
 
 from oclok import __main__
 from oclok.bench import cli
+from oclok.bench.analysis.tables import read_table
 from oclok.bench.experiments import EXPERIMENTS, backends
 
 SMALL = ("--rounds", "6", "--repeats", "1", "--policies", "random,cc-mab", "--jobs", "1")
 
 
 def table_in(folder):
-    return pd.read_parquet(folder / "results.parquet").drop(columns="seconds")
+    return read_table(folder / "results.csv.gz").drop(columns="seconds")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_paper_runs_everything_and_links_it(oclok, monkeypatch, tmp_path):
 
 def test_a_quick_look_is_not_in_the_way_of_the_real_thing(oclok, tmp_path):
     assert oclok("run", "channels", "--quick", *SMALL)[0] == 0
-    assert (tmp_path / "results/quick/channels/results.parquet").exists()
+    assert (tmp_path / "results/quick/channels/results.csv.gz").exists()
     assert oclok("run", "channels", *SMALL)[0] == 0
 
 
@@ -105,7 +106,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_next_call_does(oclok, monkeypatch, tmp
     assert "finished runs are kept" in err
     kept = {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
     assert len(kept) == 1
-    assert not (folder / "results.parquet").exists()
+    assert not (folder / "results.csv.gz").exists()
 
     assert oclok("run", "channels", *SMALL, "--output", str(folder))[0] == 0
     assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
@@ -128,8 +129,8 @@ def test_ctrl_c_says_how_to_go_on_and_the_next_call_does(oclok, monkeypatch, tmp
         (["run", "movies", "--oracle", "best"], 'must be "tim+", "greedy" or "exact"'),
         (["run", "channels", "--cluster", "tcp://127.0.0.1:9"], "no Dask scheduler at"),
         (["run", "channels", "--k", "3"], "channels takes no --k"),
-        (["run", "table", "--data", "none.csv"], "--data my.parquet --k 5"),
-        (["report", "none"], "no results.parquet"),
+        (["run", "table", "--data", "none.csv"], "--data my.csv --k 5"),
+        (["report", "none"], "no results.csv.gz"),
         (["data", "check", "none"], "no such file or folder"),
     ],
 )
@@ -228,7 +229,7 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys)
         __main__.main()
     assert exit_.value.code == 2
     assert capsys.readouterr().err.splitlines() == [
-        "oclok: typer is missing; install oclok[experiments]"
+        "oclok: typer is missing; install oclok[bench]"
     ]
 
 

@@ -70,10 +70,10 @@ def test_venues_are_drawn_as_often_as_people_checked_in(table):
     ("name", "content", "message"),
     [
         ("venues.csv", "latitude,longitude\n1,2\n", "checkins"),
-        ("venues.csv", "", "Empty"),
+        ("venues.csv", "", "No columns"),
         ("venues.csv", "latitude,longitude,checkins\n", "no rows"),
         ("venues.csv", TABLE.replace("139.2", "east"), "east"),
-        ("venues.csv", TABLE.replace("139.2", "nan"), "without a location"),
+        ("venues.csv", TABLE.replace("139.2", "inf"), "without a location"),
         ("venues.csv", TABLE.replace("139.2,6", "139.2,0"), "less than one check-in"),
         ("venues.csv", "latitude,longitude,checkins\n1,2,3\n", "one line"),
         ("venues.csv.xz", "this is not xz", "get a fresh copy"),

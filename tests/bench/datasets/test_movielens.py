@@ -87,12 +87,12 @@ def test_a_summary_counts_what_the_filters_leave(folder):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("ratings.csv", "", "Empty"),
+        ("ratings.csv", "", "No columns"),
         ("ratings.csv", "userId,movieId,rating,timestamp\n", "no rows"),
         ("ratings.csv", RATINGS.replace("timestamp", "when"), "timestamp"),
         ("ratings.csv", RATINGS.replace("4.0", "good"), "good"),
         ("ratings.csv", RATINGS.replace("4.0", ""), "rating"),
-        ("ratings.csv", RATINGS.replace("4.0", "nan"), "outside 0.5"),
+        ("ratings.csv", RATINGS.replace("4.0", "inf"), "outside 0.5"),
         ("ratings.csv", RATINGS.replace("4.0", "6.0"), "outside 0.5"),
         ("ratings.csv", RATINGS.replace("9,5", "-9,5"), "negative"),
         ("ratings.csv", RATINGS.replace("9,5", "9,77"), "movie 77"),

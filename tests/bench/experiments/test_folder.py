@@ -83,7 +83,7 @@ def test_fresh_deletes_what_experiments_wrote_and_nothing_else(folder):
     (folder.path / "thesis.txt").write_text("mine")
     folder.open({**SETTINGS, "rounds": 30}, fresh=True)
     assert not folder.has(RUN)
-    assert not (folder.path / "results.parquet").exists()
+    assert not (folder.path / "results.csv.gz").exists()
     assert (folder.path / "thesis.txt").read_text() == "mine"
     assert json.loads((folder.path / "settings.json").read_text())["rounds"] == 30
 
@@ -103,12 +103,12 @@ def test_a_failed_write_leaves_what_was_there(folder, monkeypatch):
     table = pd.DataFrame({"round": [1]})
     folder.keep(RUN, table)
 
-    def half(self, path, **settings):
-        path.write_text("half")
+    def half(self, file, **settings):
+        file.write(b"half")
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(pd.DataFrame, "to_parquet", half)
+        patched.setattr(pd.DataFrame, "to_csv", half)
         with pytest.raises(ExperimentError, match="No space left"):
             folder.keep(RUN, pd.DataFrame({"round": [2]}))
     assert folder.gather([RUN]).equals(table)
@@ -117,13 +117,13 @@ def test_a_failed_write_leaves_what_was_there(folder, monkeypatch):
 
 def test_a_damaged_run_is_an_error_that_names_the_file(folder):
     folder.keep(RUN, pd.DataFrame({"round": [1]}))
-    (folder.path / "runs" / RUN.file_name).write_bytes(b"PAR1")
+    (folder.path / "runs" / RUN.file_name).write_bytes(b"half")
     with pytest.raises(ExperimentError, match=rf"{RUN.file_name}: damaged"):
         folder.gather([RUN])
 
 
 def test_a_folder_without_results_is_an_error(tmp_path):
-    with pytest.raises(ExperimentError, match=r"no results\.parquet"):
+    with pytest.raises(ExperimentError, match=r"no results\.csv\.gz"):
         ResultsFolder(tmp_path).read()
 
 

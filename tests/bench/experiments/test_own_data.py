@@ -55,7 +55,7 @@ def test_named_features_leave_other_columns_out(file, tmp_path):
 @pytest.mark.parametrize("missing", [{"data": None}, {"k": None}])
 def test_file_and_number_are_needed(file, missing):
     given = {"data": file, "k": 2, "round_column": "day", "outcome_column": "sold"}
-    with pytest.raises(ExperimentError, match=r"--data my\.parquet --k 5"):
+    with pytest.raises(ExperimentError, match=r"--data my\.csv --k 5"):
         table_experiment(**(given | missing))
 
 

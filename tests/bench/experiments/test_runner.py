@@ -98,17 +98,18 @@ KILLED = """
     import pandas as pd
     from oclok.bench.experiments import EXPERIMENTS, run
 
-    whole, count = pd.DataFrame.to_parquet, 0
+    whole, count = pd.DataFrame.to_csv, 0
 
-    def to_parquet(self, path, **how):
+    def to_csv(self, file, **how):
         global count
         count += 1
         if count == 5:
-            path.write_bytes(b"PAR1")
+            file.write(b"half")
+            file.flush()
             os.kill(os.getpid(), signal.SIGKILL)
-        whole(self, path, **how)
+        whole(self, file, **how)
 
-    pd.DataFrame.to_parquet = to_parquet
+    pd.DataFrame.to_csv = to_csv
     channels = EXPERIMENTS["channels"]
     settings = channels.settings(rounds=12, repeats=1, policies=["acc-ucb", "cc-mab"])
     run(channels, settings, sys.argv[1], jobs=1)
@@ -121,7 +122,7 @@ def test_after_a_kill_in_the_middle_of_writing_it_goes_on_to_the_same_table(tmp_
     )
     assert killed.returncode == -9
     runs = tmp_path / "killed/runs"
-    kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.parquet")}
+    kept = {path: path.stat().st_mtime_ns for path in runs.glob("*.csv.gz")}
     assert len([path for path in kept if not path.name.startswith(".")]) == 4
 
     channels = EXPERIMENTS["channels"]
@@ -233,7 +234,7 @@ def test_the_same_label_with_another_parameter_is_run_again_and_nothing_else_is(
     assert {path.name[:3] for path in files().keys() - before.keys()} == {"two"}
     assert len(files()) == 6
     back = run(first, first.settings(), tmp_path / "a", jobs=1)
-    assert set(back["run"]) == {path.stem.split("_")[-1] for path in before}
+    assert set(back["run"]) == {path.name.removesuffix(".csv.gz").split("_")[-1] for path in before}
     assert len(files()) == 6
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from oclok.bench.analysis import compare
+from oclok.bench.analysis.tables import write_table
 from oclok.bench.report import write, write_index
 
 VOID = {"meta", "img", "br"}
@@ -42,7 +43,7 @@ class Page(HTMLParser):
 
 def keep(folder, rounds, **settings):
     folder.mkdir(exist_ok=True)
-    rounds.to_parquet(folder / "results.parquet")
+    write_table(rounds, folder / "results.csv.gz")
     (folder / "settings.json").write_text(json.dumps(settings))
     return folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oclok.extras import needs
 
-with needs("experiments"):
+with needs("bench"):
     from oclok.bench.analysis.paired import compare
     from oclok.bench.analysis.results import Results, load
     from oclok.bench.analysis.summary import show_time, summarise

@@ -1,20 +1,21 @@
 """A results folder, read and made whole.
 
 settings.json      how the experiment was run
-results.parquet    one row per round, with the columns of `oclok.bench.analysis.tables`
+results.csv.gz     one row per round, with the columns of `oclok.bench.analysis.tables`
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from oclok.bench.analysis.tables import complete
+from oclok.bench.analysis.tables import complete, read_table
 from oclok.errors import DataError, InputError
 
 
@@ -48,9 +49,10 @@ class Results:
     @property
     def notes(self) -> list[str]:
         """What a reader should know of the rounds and of the policies."""
-        found = [self.settings.get("notes"), self.rounds.attrs.get("notes")]
+        runs = self.settings.get("runs") or {}
+        found = [self.settings.get("notes"), runs.get("notes")]
         policies = self.settings.get("policy_notes") or {}
-        versions = (self.rounds.attrs.get("versions") or {}).items()
+        versions = (runs.get("versions") or {}).items()
         mixed = [f"{name} {version}" for name, version in versions if ", " in version]
         if mixed:
             found.append(f"runs were made with several versions of packages: {'; '.join(mixed)}")
@@ -83,12 +85,12 @@ def load(folder: str | os.PathLike[str]) -> Results:
     """Read a results folder; columns that can be derived from others may be missing."""
     folder = Path(folder)
     settings = _settings(folder / "settings.json")
-    path = folder / "results.parquet"
+    path = folder / "results.csv.gz"
     if not path.exists():
-        raise DataError(f"{folder}: no results.parquet in it; expected the folder of an experiment")
+        raise DataError(f"{folder}: no results.csv.gz in it; expected the folder of an experiment")
     try:
-        rounds = pd.read_parquet(path)
-    except (OSError, ValueError) as reason:
+        rounds = read_table(path)
+    except (OSError, EOFError, ValueError, zlib.error) as reason:
         raise DataError(f"{path}: not a readable table ({reason})") from None
     if "experiment" not in rounds:
         rounds["experiment"] = str(settings.get("experiment", "experiment"))

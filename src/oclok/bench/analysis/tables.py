@@ -11,10 +11,21 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
 import pandas as pd
 
 from oclok.errors import InputError
 
+#: What makes pandas read floats exactly as they were written; the default from 3.1 on.
+_EXACT: dict[str, Any] = (
+    {} if pd.__version__ >= "3.1" else {"float_precision": "round_trip"}
+)
+#: Columns of text; the others are numbers, or parameters of any type.
+_TEXT = ("experiment", "variant", "policy", "data", "run")
 _NEEDED = ("round", "expected_reward", "best_expected_reward")
 _RUN = ["variant", "policy", "repeat"]
 
@@ -70,3 +81,30 @@ def _check_distinct(table: pd.DataFrame) -> None:
             f"{len(twice)} rounds are in the table more than once, the first is {first}; "
             "give each policy a label, and each repeat a number, of its own"
         )
+
+
+def write_table(table: pd.DataFrame, path: Path, *, with_attrs: bool = False) -> None:
+    """Write a table as gzipped CSV without loss; its `attrs` go into a comment on the first line."""
+    with gzip.GzipFile(path, "wb", compresslevel=1, mtime=0) as file:
+        if with_attrs:
+            file.write(f"# {json.dumps(table.attrs, ensure_ascii=False)}\n".encode())
+        table.to_csv(file, index=False, na_rep="NaN")
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read what `write_table` wrote; raise OSError, EOFError or ValueError if it is damaged."""
+    with gzip.open(path, "rt", encoding="utf8") as file:
+        start = file.readline()
+        has_attrs = start.startswith("# ")
+        attrs = json.loads(start[2:]) if has_attrs else {}
+        if not has_attrs:
+            file.seek(0)
+        table = pd.read_csv(
+            file,
+            dtype=dict.fromkeys(_TEXT, str),
+            keep_default_na=False,
+            na_values=["NaN"],
+            **_EXACT,
+        )
+    table.attrs = attrs
+    return table

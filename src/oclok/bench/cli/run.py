@@ -115,7 +115,7 @@ def run(
 
     * `oclok run my_experiment.py` runs what a file of your own declares,
 
-    * `oclok run table --data my.parquet --k 5` compares all policies on your own data.
+    * `oclok run table --data my.csv --k 5` compares all policies on your own data.
     """
     if list_:
         _list()
@@ -238,7 +238,7 @@ def _run_and_report(
 def _list() -> None:
     """Print what can be run."""
     Console().print(experiments_table(EXPERIMENTS.values()))
-    print(f"\nYour own data: oclok run {OWN_DATA} --data my.parquet --k 5")
+    print(f"\nYour own data: oclok run {OWN_DATA} --data my.csv --k 5")
     print("Your own experiment: oclok run my_experiment.py")
 
 

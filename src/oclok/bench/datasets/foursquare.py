@@ -83,12 +83,12 @@ def _read_venues(path: Path) -> Columns:
 
 
 def _count_venues(path: Path) -> Columns:
-    types = {"venue": "string", "latitude": "float64", "longitude": "float64"}
+    types = {"venue": "str", "latitude": "float64", "longitude": "float64"}
     with path.open("rb") as file:
         rows = read_columns(
             file, types, source=str(path), delimiter="\t", header=_HEADER, encoding="latin-1"
         )
-    _, first, checkins = np.unique(rows["venue"].astype("S"), return_index=True, return_counts=True)
+    _, first, checkins = np.unique(rows["venue"].astype(str), return_index=True, return_counts=True)
     return {
         "latitude": rows["latitude"][first],
         "longitude": rows["longitude"][first],

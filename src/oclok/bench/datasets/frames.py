@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oclok.errors import DataError, InputError
+from oclok.extras import needs
 from oclok.typing import BoolArray, FloatArray, IntArray
 from oclok.validation import LARGEST_CONTEXT
 
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
 
 def read_frame(path: str | PathLike[str]) -> pd.DataFrame:
     """Read a table from a CSV (plain or compressed) or Parquet file."""
-    try:
+    with needs("bench"):
         import pandas as pd
-    except ImportError:
-        raise DataError(
-            f"{path}: reading it needs pandas; pip install 'oclok[experiments]'"
-        ) from None
     file = Path(path)
     suffixes = {suffix.lower() for suffix in file.suffixes}
     if not suffixes & {".csv", ".parquet"}:

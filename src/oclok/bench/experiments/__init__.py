@@ -1,13 +1,13 @@
 """Experiments: the paper's simulations, declared, and what runs them.
 
-Needs `oclok[experiments]`; nothing that decides super arms imports it.
+Needs `oclok[bench]`; nothing that decides super arms imports it.
 """
 
 from __future__ import annotations
 
 from oclok.extras import needs
 
-with needs("experiments"):
+with needs("bench"):
     from oclok.bench.experiments.base import Experiment, Run, Settings
     from oclok.bench.experiments.comparison import COMPARISON, DRIFT
     from oclok.bench.experiments.folder import ResultsFolder

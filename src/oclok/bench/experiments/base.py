@@ -81,7 +81,7 @@ class Run:
     def file_name(self) -> str:
         """A name that no other run has."""
         parts = [as_key(self.variant), as_key(self.policy), f"t{self.horizon}", f"r{self.repeat}"]
-        return "_".join(part for part in [*parts, self.identity] if part) + ".parquet"
+        return "_".join(part for part in [*parts, self.identity] if part) + ".csv.gz"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,9 @@
 """The folder that an experiment is kept in.
 
 settings.json      what was run last, when, and with which versions
-runs/              one Parquet file per run, written the moment it is finished; its name ends in the
-                   run's identity, so runs with other parameters or code never take its place
-results.parquet    all runs in one tidy table
+runs/              one gzipped CSV file per run, written the moment it is finished; its name ends
+                   in the run's identity, so runs with other parameters or code never replace it
+results.csv.gz     all runs in one tidy table
 figures/           drawn from it, like
 report.html        the page that shows it all
 """
@@ -13,16 +13,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from oclok.bench.analysis.tables import read_table, write_table
 from oclok.bench.experiments.base import Run
 from oclok.errors import ExperimentError
 
-_OURS = ("settings.json", "runs", "results.parquet", "figures", "report.html")
+#: The file with all runs.
+RESULTS = "results.csv.gz"
+_OURS = ("settings.json", "runs", RESULTS, "figures", "report.html")
 
 
 class ResultsFolder:
@@ -57,8 +61,7 @@ class ResultsFolder:
             (self.path / "runs").mkdir(parents=True, exist_ok=True)
         except OSError as reason:
             raise _unwritable(self.path, reason) from None
-        text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
-        self._write("settings.json", lambda path: path.write_text(text, encoding="utf8"))
+        self._write_settings(settings)
 
     def has(self, run: Run) -> bool:
         """Return whether `run` is finished."""
@@ -66,7 +69,7 @@ class ResultsFolder:
 
     def keep(self, run: Run, table: pd.DataFrame) -> None:
         """Write the table of a finished run; it is there whole or not at all."""
-        self._write(f"runs/{run.file_name}", lambda path: table.to_parquet(path, index=False))
+        self._write(f"runs/{run.file_name}", lambda path: write_table(table, path, with_attrs=True))
 
     def gather(self, runs: Iterable[Run]) -> pd.DataFrame:
         """Write the tables of all `runs` as one, in their order, and return it.
@@ -79,22 +82,26 @@ class ResultsFolder:
         for table in tables:
             table.attrs = {}
         whole = pd.concat(tables, ignore_index=True)
-        for name in whole.columns[whole.columns.str.match("policy_|problem_")]:
-            if pd.api.types.infer_dtype(whole[name]).startswith("mixed"):  # Parquet wants one type
-                whole[name] = whole[name].map(str, na_action="ignore")
         whole.attrs = attrs
-        self._write("results.parquet", lambda path: whole.to_parquet(path, index=False))
+        self._write(RESULTS, lambda path: write_table(whole, path))
+        self._write_settings({**self._settings(), "runs": attrs})
         return whole
 
     def read(self) -> pd.DataFrame:
         """Return the table of all runs."""
-        path = self.path / "results.parquet"
+        path = self.path / RESULTS
         if not path.exists():
             raise ExperimentError(
-                f"{self.path}: no results.parquet in it; give the folder of a finished "
+                f"{self.path}: no {RESULTS} in it; give the folder of a finished "
                 "experiment, or finish it with `oclok run`"
             )
-        return _read(path)
+        table = _read(path)
+        table.attrs = self._settings().get("runs", {})
+        return table
+
+    def _write_settings(self, settings: dict[str, Any]) -> None:
+        text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+        self._write("settings.json", lambda path: path.write_text(text, encoding="utf8"))
 
     def _settings(self) -> dict[str, Any]:
         """Return what `settings.json` says, if an experiment wrote it."""
@@ -143,8 +150,8 @@ def _merged(attrs: list[Any]) -> dict[Any, Any]:
 
 def _read(path: Path) -> pd.DataFrame:
     try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as reason:
+        return read_table(path)
+    except (OSError, EOFError, ValueError, zlib.error) as reason:
         seen = str(reason).splitlines()[0]
         raise ExperimentError(
             f"{path}: damaged; delete it and run the experiment again ({seen})"

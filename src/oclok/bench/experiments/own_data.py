@@ -59,7 +59,7 @@ def table_experiment(
         features: columns that are features; all others if there are none.
     """
     if data is None or k is None:
-        raise ExperimentError("table needs a file and a number: --data my.parquet --k 5")
+        raise ExperimentError("table needs a file and a number: --data my.csv --k 5")
     columns: dict[str, Any] = {"round": round_column, "outcome": outcome_column}
     if features:
         columns["features"] = tuple(features)

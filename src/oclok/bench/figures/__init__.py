@@ -10,7 +10,7 @@ from pathlib import Path
 from oclok.errors import InputError
 from oclok.extras import needs
 
-with needs("experiments"):
+with needs("bench"):
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

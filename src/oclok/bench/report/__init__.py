@@ -12,7 +12,7 @@ from typing import Any
 
 from oclok.extras import needs
 
-with needs("experiments"):
+with needs("bench"):
     import jinja2
     import pandas as pd
 
@@ -31,7 +31,7 @@ def write(folder: str | os.PathLike[str], reference: str | None = None) -> Path:
     """Draw the figures of a results folder, write its report.html and return the path of that.
 
     Args:
-        folder: with `results.parquet` and `settings.json`, as experiments leave it. Figures go to
+        folder: with `results.csv.gz` and `settings.json`, as experiments leave it. Figures go to
             its folder `figures`, as PDF, SVG and PNG; the page has them inside and needs no other
             file.
         reference: label of the policy that others are compared with; the first one if left out.
