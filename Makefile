@@ -1,12 +1,14 @@
-# The two commands are `make demo` and `make test`; both set up .venv first.
+# The two commands are `make demo` and `make test`; each sets up its own environment first.
 PYTHON ?= python3
 BIN := .venv/bin
+CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oclok needs Python 3.11 or newer; try make PYTHON=python3.12")'
 export MPLBACKEND := Agg
 
-.PHONY: docs demo serve test lint types check browser oldest bench compare clean
+.PHONY: docs demo dist serve test lint types check browser oldest bench compare clean
 
-demo: .venv/ready
-	$(BIN)/oclok run crowdsourcing --output demo
+demo: .venv-demo/ready
+	.venv-demo/bin/oclok run crowdsourcing --output demo
+	@echo 'Open demo/report.html'
 
 serve: .venv/ready
 	$(BIN)/oclok serve --demo --storage sqlite:///demo.db
@@ -29,8 +31,16 @@ browser:
 		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } >/dev/null 2>&1; } || true
 
 docs: .venv/ready
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
-	@echo 'Open site/index.html. The search needs a server: python3 -m http.server -d site'
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs site
+	@echo 'Open site/index.html'
+
+# What a release uploads: see CONTRIBUTING.md.
+dist:
+	rm -rf dist build .venv-release
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build twine
+	.venv-release/bin/python -m build
+	.venv-release/bin/twine check --strict dist/*
 
 # The core, against the oldest versions that pyproject.toml declares.
 oldest: .venv-oldest/ready
@@ -49,7 +59,7 @@ bench: .venv-bench/ready
 
 .venv-bench/ready: pyproject.toml constraints-bench.txt
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-bench.txt -e '.[bench]'
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-bench.txt -e '.[peers]'
 	touch $@
 
 compare: .venv-compare/ready
@@ -61,11 +71,19 @@ compare: .venv-compare/ready
 	.venv-compare/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compare.txt --no-deps ISLP # a table; its code needs PyTorch
 	touch $@
 
+# Only what the demo needs. Modules are compiled when they are first imported.
+.venv-demo/ready: pyproject.toml constraints.txt
+	@$(CHECK_PYTHON)
+	@echo 'Installing into .venv-demo: about 100 MB to download'
+	@$(PYTHON) -m venv .venv-demo
+	@.venv-demo/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
 .venv/ready: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oclok needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	@$(CHECK_PYTHON)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf site .venv .venv-bench .venv-oldest .venv-compare demo results build
+	rm -rf site dist .venv .venv-demo .venv-release .venv-bench .venv-oldest .venv-compare demo results build

@@ -36,8 +36,12 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
-    """Import agent and client when they are asked for: who needs neither does not pay for them."""
+    """Import agent and client on first use, to keep `import oclok` light."""
     if name == "Agent":
         from oclok.agent import Agent
 

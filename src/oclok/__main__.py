@@ -1,16 +1,21 @@
-"""`python -m oclok`, and what the command `oclok` calls."""
+"""`python -m oclok`, and the entry point of the command `oclok`."""
 # Tested in tests/bench/cli/test_run.py: it only starts the command line.
 
 from __future__ import annotations
 
 import sys
 
-#: Commands of the service, which needs nothing that experiments need.
+from oclok import __version__
+
+#: Commands of the service, which needs nothing of the extra `bench`.
 SERVICE = ("serve", "keys", "replay", "export")
 
 
 def main() -> None:
-    """Run the command line, or say what it needs."""
+    """Run the command line, or name the extra it needs."""
+    if sys.argv[1:] == ["--version"]:  # works without any extra
+        print(f"oclok {__version__}")
+        return
     is_service = sys.argv[1:2] and sys.argv[1] in SERVICE
     try:
         if is_service:
@@ -21,7 +26,7 @@ def main() -> None:
     except ModuleNotFoundError as missing:
         if (missing.name or "oclok").split(".")[0] == "oclok":
             raise
-        extra = "service" if is_service else "experiments"
+        extra = "service" if is_service else "bench"
         print(f"oclok: {missing.name} is missing; install oclok[{extra}]", file=sys.stderr)
         sys.exit(2)
 
