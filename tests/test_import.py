@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+from oclok import __version__
+
 HEAVY = {"pandas", "matplotlib", "joblib", "typer", "rich", "pyarrow", "dask", "distributed"}
 
 
@@ -36,3 +38,22 @@ def test_without_the_service_extra_the_client_names_it():
         "else: raise AssertionError"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_dir_lists_what_is_public_and_the_import_itself_loads_next_to_nothing():
+    code = (
+        "import sys, oclok\n"
+        "assert dir(oclok) == sorted(oclok.__all__)\n"
+        "assert 'scipy' not in sys.modules\n"
+        "from oclok import *\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_is_printed_without_any_extra():
+    code = (
+        "import sys; sys.modules['typer'] = None; sys.argv = ['oclok', '--version']\n"
+        "from oclok.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"oclok {__version__}\n"

@@ -8,15 +8,15 @@ picks a feasible subset, sees a noisy outcome for each arm it picked, and learns
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from oclok.decision import Decision
-from oclok.errors import OclokError
-from oclok.fitting import fit_kernel
-from oclok.policies import UCB, BayesUCB, OClokUCB, Policy, ThompsonSampling
 
 if TYPE_CHECKING:
     from oclok.agent import Agent
+    from oclok.decision import Decision
+    from oclok.errors import OclokError
+    from oclok.fitting import fit_kernel
+    from oclok.policies import UCB, BayesUCB, OClokUCB, Policy, ThompsonSampling
     from oclok.service.client import Client
 
 __version__ = "0.1.0"
@@ -35,19 +35,21 @@ __all__ = [
     "fit_kernel",
 ]
 
+#: Where names live that are not policies. All are imported on first use: SciPy takes a while.
+_HOMES = {
+    "Agent": "agent",
+    "Client": "service.client",
+    "Decision": "decision",
+    "OclokError": "errors",
+    "fit_kernel": "fitting",
+}
+
 
 def __dir__() -> list[str]:
     return __all__
 
 
 def __getattr__(name: str) -> Any:
-    """Import agent and client on first use, to keep `import oclok` light."""
-    if name == "Agent":
-        from oclok.agent import Agent
-
-        return Agent
-    if name == "Client":
-        from oclok.service.client import Client
-
-        return Client
-    raise AttributeError(f"module 'oclok' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'oclok' has no attribute {name!r}")
+    return getattr(import_module(f"oclok.{_HOMES.get(name, 'policies')}"), name)

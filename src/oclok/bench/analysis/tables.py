@@ -21,9 +21,7 @@ import pandas as pd
 from oclok.errors import InputError
 
 #: What makes pandas read floats exactly as they were written; the default from 3.1 on.
-_EXACT: dict[str, Any] = (
-    {} if pd.__version__ >= "3.1" else {"float_precision": "round_trip"}
-)
+_EXACT: dict[str, Any] = {} if pd.__version__ >= "3.1" else {"float_precision": "round_trip"}
 #: Columns of text; the others are numbers, or parameters of any type.
 _TEXT = ("experiment", "variant", "policy", "data", "run")
 _NEEDED = ("round", "expected_reward", "best_expected_reward")
@@ -84,7 +82,7 @@ def _check_distinct(table: pd.DataFrame) -> None:
 
 
 def write_table(table: pd.DataFrame, path: Path, *, with_attrs: bool = False) -> None:
-    """Write a table as gzipped CSV without loss; its `attrs` go into a comment on the first line."""
+    """Write a table as gzipped CSV without loss, if asked with its `attrs` in a first comment."""
     with gzip.GzipFile(path, "wb", compresslevel=1, mtime=0) as file:
         if with_attrs:
             file.write(f"# {json.dumps(table.attrs, ensure_ascii=False)}\n".encode())
@@ -99,7 +97,7 @@ def read_table(path: Path) -> pd.DataFrame:
         attrs = json.loads(start[2:]) if has_attrs else {}
         if not has_attrs:
             file.seek(0)
-        table = pd.read_csv(
+        table: pd.DataFrame = pd.read_csv(
             file,
             dtype=dict.fromkeys(_TEXT, str),
             keep_default_na=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
@@ -43,14 +42,14 @@ def read_batches(
         chunks = pd.read_csv(
             file,
             sep=delimiter,
-            names=header,
+            names=list(header) if header else None,
             header=None if header else 0,
             usecols=list(types),
-            dtype=dict(types),
+            dtype=dict[str, Any](types),
             keep_default_na=False,
             encoding=encoding,
-            # Without a header there is no quoting: a quote is part of the text.
-            quoting=csv.QUOTE_NONE if header else csv.QUOTE_MINIMAL,
+            # Without a header nothing is quoted (csv.QUOTE_NONE): a quote is part of the text.
+            quoting=3 if header else 0,
             chunksize=ROWS,
         )
         for chunk in chunks:
