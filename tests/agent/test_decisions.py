@@ -74,7 +74,7 @@ class Kept(RuleBasedStateMachine):
         open_ones = [n for n, entry in self.model.items() if Status.WAITING in entry["status"]]
         assert len(self.store) == len(open_ones)
         history = self.store.history()
-        assert history.ids == [name for name in self.model]
+        assert history.ids == list(self.model)
         seen = [entry["status"] for entry in self.model.values()]
         assert [s for statuses in seen for s in statuses] == history.status.tolist()
         assert history.row.tolist() == [row for row, s in enumerate(seen) for _ in s]

@@ -56,7 +56,8 @@ def test_the_methods_of_an_agent(client):
     assert client.describe()["rounds"] == 12
     rng = np.random.default_rng(1)
     client.observe(frame(rng), rng.uniform(0, 3, 6))
-    assert client.describe()["learned"] == 24 + 6
+    seen = client.describe()
+    assert (seen["learned"], seen["corrected"], seen["observed"]) == (23, 1, 6)
     with pytest.raises(InputError, match="size"):
         client.decide({"x": {"colour": 1}})
     with pytest.raises(OclokError, match="no agent"):
@@ -98,13 +99,13 @@ def test_observations_are_not_repeated_once_they_may_have_arrived(server, client
         raise httpx.ReadError("the answer is lost")
 
     monkeypatch.setattr("oclok.service.client.time.sleep", lambda seconds: None)
-    before = client.describe()["learned"]
+    before = client.describe()["observed"]
     with monkeypatch.context() as patch:
         patch.setattr(client.http, "request", request)
         with pytest.raises(OclokError, match="lost"):
             client.observe(frame(np.random.default_rng(3)), [1.0] * 6)
     assert len(calls) == 2
-    assert client.describe()["learned"] == before + 6
+    assert client.describe()["observed"] == before + 6
 
 
 def test_replay_makes_every_decision_again(server, client):

@@ -72,13 +72,13 @@ def test_decide_learn_and_get(server, agent, make_arms):
     details = server.client.get(f"{agent}/decisions/d1").json()
     assert details["chosen"] == decision["chosen"]
     assert details["outcomes"] == [
-        {"arm": first, "status": "learned", "outcome": 2.5},
+        {"arm": first, "status": "corrected", "outcome": 2.5},
         {"arm": second, "status": "waiting", "outcome": None},
     ]
     assert {arm["id"] for arm in details["arms"]} == {arm["id"] for arm in arms}
     assert details["arms"][0]["reason"]
     seen = server.client.get(agent).json()
-    assert (seen["rounds"], seen["learned"], seen["waiting"]) == (1, 1, 1)
+    assert (seen["rounds"], seen["corrected"], seen["waiting"]) == (1, 1, 1)
     assert server.client.get(f"{agent}/decisions/d2").status_code == 404
 
 

@@ -244,17 +244,23 @@ class Agent(Persistent):
             self._tick()
             return waiting - self._feedback.decisions.waiting
 
-    def explain(self, decision_id: str, decision: AgentDecision | None = None) -> Explanation:
+    def explain(
+        self,
+        decision_id: str,
+        decision: AgentDecision | None = None,
+        oracle: Oracle | None = None,
+    ) -> Explanation:
         """Return what was thought of every arm of a decision, and why it was chosen or not.
 
         Args:
             decision_id: the id of the decision.
             decision: the decision itself, if somebody else has kept its arms.
+            oracle: made for these arms; it names the constraint that kept an arm out.
         """
         with self._lock:
             record = self._feedback.decisions.record(decision_id)
             kept = self._offers[decision_id] if decision is None else decision
-            return explained(kept, record, self._feedback.decisions)
+            return explained(kept, record, self._feedback.decisions, oracle)
 
     def outcomes_of(self, decision_id: str) -> dict[ArmId, tuple[str, float | None]]:
         """Return of each chosen arm what became of its outcome, in a word, and the outcome."""
@@ -272,6 +278,24 @@ class Agent(Persistent):
         with self._lock:
             deadline = self._feedback.deadline
             return 0 if deadline is None else len(self._feedback.decisions.due(now - deadline))
+
+    def overdue(self, now: float) -> int:
+        """Return how many open decisions have waited past the deadline, or unusually long."""
+        with self._lock:
+            return len(self._feedback.overdue(now))
+
+    def with_status(self, status: str, before: int, start: str = "") -> list[str]:
+        """Return decisions of rounds below `before` that have an outcome of a status.
+
+        Args:
+            status: in a word, as in `outcomes_of`.
+            before: a round.
+            start: what their ids begin with.
+        """
+        kept = self.history()
+        rows = np.unique(kept.row[kept.status == Status[status.upper()]])
+        rows = rows[kept.round[rows] < before][::-1]
+        return [kept.ids[row] for row in rows.tolist() if kept.ids[row].startswith(start)]
 
     def counts(self) -> dict[str, int]:
         """Return open decisions, outcomes of decisions by status, and outcomes observed besides."""
@@ -456,7 +480,7 @@ class Agent(Persistent):
             decision.chosen,
             offer.contexts[taken],
             decision.round,
-            offer.column("mean")[taken],
+            offer.column("mean")[taken] if offer.is_informed else np.nan,
             offer.column("std")[taken],
             offer.noise_std,
         )

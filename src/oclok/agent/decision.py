@@ -45,6 +45,11 @@ class Offer(Persistent):
     propensity: FloatArray | None = None
     noise_std: float = math.nan
 
+    @property
+    def is_informed(self) -> bool:
+        """Whether the policy told arms apart: before its first outcomes all of them look alike."""
+        return self.mean is not None and bool(np.ptp(self.mean))
+
     def column(self, name: str) -> FloatArray:
         """Return `index`, `mean`, `std` or `propensity`; NaN where there is none."""
         values: FloatArray | None = getattr(self, name)

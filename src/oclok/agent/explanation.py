@@ -10,6 +10,7 @@ import numpy as np
 from oclok.agent.arms import ArmId
 from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.decisions import Decisions, Record, Status
+from oclok.oracles.base import Oracle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,10 +98,12 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explained(decision: AgentDecision, record: Record, learned: Decisions) -> Explanation:
+def explained(
+    decision: AgentDecision, record: Record, learned: Decisions, oracle: Oracle | None = None
+) -> Explanation:
     """Return why `decision` came out as it did, with what is known by now."""
     offer = decision._known_offer()
-    reasons = _reasons(offer, decision)
+    reasons = _reasons(offer, decision, oracle)
     outcomes = {
         arm: outcome
         for arm, outcome, status in zip(record.arms, record.outcomes, record.status, strict=True)
@@ -125,7 +128,7 @@ def explained(decision: AgentDecision, record: Record, learned: Decisions) -> Ex
     return Explanation(decision.id, arms)
 
 
-def _reasons(offer: Offer, decision: AgentDecision) -> list[str]:
+def _reasons(offer: Offer, decision: AgentDecision, oracle: Oracle | None) -> list[str]:
     """Return for each arm, in a few words, why it was chosen or not."""
     chosen, included = set(offer.chosen.tolist()), set(offer.included.tolist())
     excluded = set(offer.excluded.tolist())
@@ -147,7 +150,8 @@ def _reasons(offer: Offer, decision: AgentDecision) -> list[str]:
         elif offer.index[place] <= lowest:
             reason = f"index not above {lowest:.4g}, the lowest of those chosen"
         else:
-            reason = "does not fit with the arms chosen, which together are better"
+            conflict = None if oracle is None else oracle.conflict(place, offer.chosen)
+            reason = conflict or "does not fit with the arms chosen, which together are better"
         reasons.append(reason)
     return reasons
 

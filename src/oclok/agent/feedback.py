@@ -39,6 +39,8 @@ COMPARED_WITH = 1_000
 #: So many first outcomes are judged again whenever others come: a wrong one among the very first
 #: is seen as such only later.
 JUDGED_AGAIN = 50
+#: Late = PATIENCE × the 95th percentile of delays, once so many are known.
+PATIENCE, LEAST_DELAYS = 10.0, 50
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,17 @@ class Feedback(Persistent):
         self.outcomes.extend(y)
         for record, places in zip(records, waiting, strict=True):
             self.decisions.settle(record.id, places, Status.DEFAULTED, default, default)
+
+    @property
+    def usual_delay(self) -> float:
+        """The time, in seconds, that 95% of the latest outcomes took; infinite if few came."""
+        delays = self.delays.values
+        return math.inf if len(delays) < LEAST_DELAYS else float(np.quantile(delays, 0.95))
+
+    def overdue(self, now: float) -> list[str]:
+        """Return open decisions past the deadline or, without one, unusually old; oldest first."""
+        patience = self.deadline or PATIENCE * max(self.usual_delay, 1.0)
+        return self.decisions.due(now - patience)
 
     def implausible(self, contexts: FloatArray, y: FloatArray) -> BoolArray:
         """Return which outcomes cannot be right, given those before and the model."""

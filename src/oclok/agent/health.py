@@ -12,7 +12,7 @@ import numpy as np
 
 from oclok.agent.decisions import Status
 from oclok.agent.features import Category, Ignored, Number, Vector
-from oclok.agent.feedback import Feedback
+from oclok.agent.feedback import PATIENCE, Feedback
 from oclok.agent.schema import Schema
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray
@@ -30,8 +30,6 @@ NOTABLE = 1.5
 LATE, COMPARED_WITH = 100, 1_000
 #: Share of late arms outside of a feature's range that is worth a word.
 MOVED = 0.1
-#: An outcome is late after so many times as long as 95% of outcomes took.
-PATIENCE = 10.0
 #: Share of outcomes that never came, above which the rest may not speak for all.
 LOST = 0.5
 #: The range of each column is that of the first REFERENCE arms.
@@ -168,18 +166,13 @@ def _outcomes(feedback: Feedback) -> Iterator[Finding]:
 
 
 def _waiting(feedback: Feedback, now: float) -> Iterator[Finding]:
-    delays = feedback.delays.values
-    if feedback.deadline is not None or len(delays) < LEAST_OUTCOMES:
-        return
-    usual = float(np.quantile(delays, 0.95))
-    late = feedback.decisions.due(now - PATIENCE * max(usual, 1.0))
-    if late:
+    if feedback.deadline is None and (late := feedback.overdue(now)):
         yield Finding(
             "late",
             "info",
             f"{len(late)} decisions wait for outcomes {PATIENCE:g} times as long as 95% of "
-            f"outcomes took ({_duration(usual)}), the oldest is {late[0]!r}; a deadline= would "
-            "settle them",
+            f"outcomes took ({_duration(feedback.usual_delay)}), the oldest is {late[0]!r}; a "
+            "deadline= would settle them",
         )
 
 

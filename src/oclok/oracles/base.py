@@ -109,6 +109,10 @@ class Oracle(Persistent, ABC):
     def is_feasible(self, super_arm: ArrayLike) -> bool:
         """Return whether `super_arm` may be played."""
 
+    def conflict(self, position: int, super_arm: IntArray) -> str | None:
+        """Return, in words, the constraint by which a base arm cannot join `super_arm`, if any."""
+        return None
+
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
         """Return whether `super_arm` is provably chosen for any index within `error` of this.
 

@@ -102,6 +102,14 @@ class Knapsack(TimeLimitedOracle, ExactSumOracle):
         chosen = self._positions(super_arm)
         return chosen is not None and bool(self._units[chosen].sum() <= CAPACITY)
 
+    def conflict(self, position: int, super_arm: IntArray) -> str | None:
+        """Say by how much a base arm exceeds the budget."""
+        if self._units[position] <= CAPACITY - self._units[super_arm].sum():
+            return None
+        costs = np.asarray(self.costs, dtype=float)
+        left = self.budget - float(costs[super_arm].sum())
+        return f"costs {costs[position]:g}; {left:g} of the budget {self.budget:g} is left"
+
     def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arm of largest index per cost that still fits."""
         fits = self._units <= CAPACITY - self._units[chosen].sum()

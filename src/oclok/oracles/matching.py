@@ -92,6 +92,13 @@ class Matching(ExactSumOracle):
             return False
         return not any(has_repeats(ends[edges], ends.size) for ends in (self._left, self._right))
 
+    def conflict(self, position: int, super_arm: IntArray) -> str | None:
+        """Name the end of an edge that is taken."""
+        for names, ends in ((self.left, self._left), (self.right, self._right)):
+            if (ends[super_arm] == ends[position]).any():
+                return f"{names[position]} is already matched"
+        return None
+
     def _solve(self, index: FloatArray) -> IntArray:
         return np.sort(np.append(self._include, self._solve_open(index)))
 

@@ -181,6 +181,12 @@ class Partition(ExactSumOracle):
         counts = np.bincount(self._group[chosen], minlength=self._limit.size)
         return bool((counts <= self._limit).all())
 
+    def conflict(self, position: int, super_arm: IntArray) -> str | None:
+        """Name the group of a base arm if it is full."""
+        group = self._group[position]
+        count, limit = np.count_nonzero(self._group[super_arm] == group), self._limit[group]
+        return f"{self.groups[position]} already has {count} of {limit}" if count >= limit else None
+
     def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arm with the largest positive index whose group has room left."""
         room = self._limit - np.bincount(self._group[chosen], minlength=self._limit.size)

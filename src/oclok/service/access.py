@@ -93,8 +93,15 @@ class Access:
 
     def check(self, authorization: str | None, role: str, agent: str | None) -> None:
         """Raise 401 or 403 unless a request with this header may do what needs `role`."""
+        found = self.key_of(authorization)
+        if found is not None and not found.allows(role, agent):
+            target = "all agents" if agent is None else f"agent {agent!r}"
+            raise HTTPException(403, f"the key does not have the role {role!r} for {target}")
+
+    def key_of(self, authorization: str | None) -> Key | None:
+        """Return the key in a header, None if none is needed; raise 401 if it is not known."""
         if not self.needs_key:
-            return
+            return None
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise HTTPException(401, "a key is needed: Authorization: Bearer oclok_…")
@@ -105,9 +112,7 @@ class Access:
                 found = key
         if found is None:
             raise HTTPException(401, "the key is not known")
-        if not found.allows(role, agent):
-            target = "all agents" if agent is None else f"agent {agent!r}"
-            raise HTTPException(403, f"the key does not have the role {role!r} for {target}")
+        return found
 
     def allows_host(self, host: str) -> bool:
         """Return whether a request may name us so; without keys only as this machine.

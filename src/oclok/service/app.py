@@ -44,6 +44,7 @@ def create_app(storage: str) -> FastAPI:
         version=__version__,
         description="Decide sets under constraints, and learn from what comes of them.",
         lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,  # stable names for clients
         docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
         redoc_url=None,
     )

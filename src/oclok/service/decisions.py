@@ -38,6 +38,19 @@ def decision_body(request: dict[str, Any], proposal: Proposal, is_first: bool) -
     return to_json(body)
 
 
+def logged(event: Event) -> dict[str, Any]:
+    """Return what the log keeps of a decision, by name; see `decision_body`."""
+    body: dict[str, Any] = from_json(event.body)
+    body["ids"] = [arm["id"] for arm in body["arms"]]
+    return body
+
+
+def records(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the arms of a logged decision: id and features of each."""
+    arms: list[dict[str, Any]] = body["arms"]
+    return arms
+
+
 def restored(agent: Agent, event: Event) -> tuple[AgentDecision, Schema | None, Oracle]:
     """Return the decision of an event, the schema if it set one, and the oracle for its arms."""
     body = from_json(event.body)

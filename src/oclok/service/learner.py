@@ -98,6 +98,14 @@ class Learner(Policy):
         with self._turn:
             return self.policy.calibration()
 
+    def latest_regret(self) -> Regret | None:
+        """Return the regret as of lately, without waiting; a thread computes it if it is due."""
+        if self._judging.acquire(blocking=False):
+            self._judging.release()
+            if self._regret is None or self.policy.round >= GROWTH * self._regret.rounds:
+                threading.Thread(target=self.regret, daemon=True).start()
+        return self._regret
+
     def regret(self) -> Regret:
         """Return how much was left on the table, as the posterior sees it, until lately.
 

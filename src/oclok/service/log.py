@@ -138,11 +138,12 @@ class Log:
             rows = connection.execute(_FEEDBACK, {"agent": agent, "decision": decision}).all()
         return [_event(row) for row in rows]
 
-    def latest_decisions(self, agent: int, before: int, most: int) -> list[Event]:
-        """Return up to `most` decisions of rounds below `before`, latest first."""
-        values = {"agent": agent, "before": before, "most": most}
+    def latest_decisions(self, agent: int, before: int, most: int, start: str = "") -> list[Event]:
+        """Return up to `most` decisions of rounds below `before` whose ids begin with `start`."""
+        start = start.replace("_", "\\_")  # the only wildcard that an id may have
+        values = {"agent": agent, "before": before, "most": most, "start": f"{start}%"}
         with self.database.read() as connection:
-            rows = connection.execute(_LATEST, values).all()
+            rows = connection.execute(_LATEST_LIKE if start else _LATEST, values).all()
         return [_event(row) for row in rows]
 
     def snapshot(self, agent: int) -> tuple[int, bytes] | None:
@@ -224,6 +225,10 @@ _FEEDBACK = sa.text(
 _LATEST = sa.text(
     f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND round IS NOT NULL "
     "AND round < :before ORDER BY round DESC LIMIT :most"
+)
+_LATEST_LIKE = sa.text(
+    f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND round IS NOT NULL "
+    "AND round < :before AND decision LIKE :start ESCAPE '\\' ORDER BY round DESC LIMIT :most"
 )
 _SNAPSHOT = sa.text("SELECT seq, content FROM snapshots WHERE agent = :agent")
 _SNAPSHOT_SEQ = sa.text("SELECT seq FROM snapshots WHERE agent = :agent")

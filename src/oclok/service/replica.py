@@ -23,6 +23,7 @@ from oclok.agent import Agent, AgentDecision
 from oclok.agent.request import Proposal
 from oclok.errors import OclokError, StorageError
 from oclok.oracles import oracle_from_json
+from oclok.oracles.base import Oracle
 from oclok.policies import UCB, Played
 from oclok.service.decisions import Result, restored
 from oclok.service.learner import Learner
@@ -144,9 +145,10 @@ class Replica:
             with self.lock:
                 self._awaited.remove(results)
 
-    def restored(self, event: Event) -> AgentDecision:
-        """Return the decision of an event, with all of its arms."""
-        return restored(self.agent, event)[0]
+    def restored(self, event: Event) -> tuple[AgentDecision, Oracle]:
+        """Return the decision of an event, with all of its arms, and the oracle for these."""
+        decision, _, oracle = restored(self.agent, event)
+        return decision, oracle
 
     def dumped(self) -> tuple[int, bytes]:
         """Return the agent as bytes, and the number of the event that it has read up to."""

@@ -1,4 +1,4 @@
-"""What the service takes and answers: strict types with their limits, the schema of OpenAPI."""
+"""What the service takes: strict types with their limits, the schema of OpenAPI."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
+from oclok.service import forms
+from oclok.service.forms import Described
 from oclok.validation import LARGEST_OUTCOME
 
 #: Bytes of a request's body, and arms of a decision; more are refused.
@@ -80,12 +82,18 @@ def _json(value: Any) -> Any:
 OracleForm = Annotated[
     dict[str, JsonValue],
     AfterValidator(_json),
-    Field(examples=[{"kind": "TopK", "k": 5}], description="An oracle, by its kind and arguments."),
+    Described(forms.Oracle),
+    Field(
+        examples=[{"kind": "TopK", "k": 5}, {"kind": "Knapsack", "costs": "price", "budget": 100}],
+        description="What may be chosen together, by kind and arguments.",
+    ),
 ]
 FeatureForms = Annotated[
     dict[FeatureName, str | dict[str, JsonValue]],
     AfterValidator(_json),
     Field(min_length=1, max_length=MOST_FEATURES),
+    Described(dict[str, forms.FeatureKind | forms.FeatureForm]),
+    Field(examples=[{"years": "number", "city": {"kind": "category", "values": ["Oslo", "Lima"]}}]),
 ]
 
 
@@ -96,7 +104,19 @@ class _Strict(BaseModel):
 class Settings(_Strict):
     """An agent's settings; they never change."""
 
-    oracle: OracleForm = Field(examples=[{"kind": "TopK", "k": 5}])
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "oracle": {"kind": "Partition", "groups": "city", "limits": 2},
+                    "outcome_range": [0, 5],
+                    "deadline": 3600,
+                }
+            ]
+        }
+    )
+
+    oracle: OracleForm
     features: FeatureForms | None = None
     outcome_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
     deadline: Annotated[float, Field(gt=0, le=1e9)] | None = None
@@ -114,6 +134,20 @@ class Arm(_Strict):
 class DecisionRequest(_Strict):
     """Arms to choose from."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "order-1",
+                    "arms": [
+                        {"id": "courier-7", "features": {"years": 3.5, "city": "Lima"}},
+                        {"id": "courier-9", "features": {"years": 0.5, "city": "Oslo"}},
+                    ],
+                }
+            ]
+        }
+    )
+
     arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS)]
     oracle: OracleForm | None = None
     include: Annotated[list[ArmId], Field(max_length=MOST_ARMS)] = []
@@ -127,6 +161,12 @@ class DecisionRequest(_Strict):
 class OutcomeItem(_Strict):
     """What came of a chosen arm."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"decision": "order-1", "arm": "courier-7", "outcome": 4.2}]
+        }
+    )
+
     decision: DecisionId
     arm: ArmId
     outcome: Number | None = Field(None, description="Left out where it was not seen.")
@@ -137,124 +177,15 @@ class OutcomeItem(_Strict):
 class Observation(_Strict):
     """An outcome of the past that belongs to no decision."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"features": {"years": 3.5, "city": "Lima"}, "outcome": 4.2}]
+        }
+    )
+
     features: Features
     outcome: Number
 
 
 OutcomeItems = Annotated[list[OutcomeItem], Field(min_length=1, max_length=MOST_OUTCOMES)]
 Observations = Annotated[list[Observation], Field(min_length=1, max_length=MOST_OUTCOMES)]
-
-
-class ChosenArm(BaseModel):
-    """A chosen arm, and what was thought of it."""
-
-    id: str | int
-    mean: float | None = None
-    std: float | None = None
-    index: float | None = None
-
-
-class DecisionAnswer(BaseModel):
-    """A decision."""
-
-    id: str
-    round: int
-    chosen: list[ChosenArm]
-    is_exact: bool
-
-
-class ArmAnswer(ChosenArm):
-    """An arm that was offered: what was thought of it, and why it was chosen or not."""
-
-    chosen: bool
-    reason: str | None = None
-    outcome: float | None = None
-    status: str | None = None
-    features: dict[str, Any]
-    evidence: list[dict[str, Any]] = []
-
-
-class DecisionDetails(DecisionAnswer):
-    """A decision, its outcomes so far, and why it came out as it did."""
-
-    time: float
-    outcomes: list[dict[str, Any]]
-    arms: list[ArmAnswer]
-
-
-class DecisionRow(BaseModel):
-    """A decision in a list."""
-
-    id: str
-    round: int
-    time: float
-    arms: int
-    chosen: list[str | int]
-    outcomes: dict[str, float | None]
-
-
-class Rejected(BaseModel):
-    """An outcome that was not taken, and why."""
-
-    decision: str
-    arm: str | int
-    reason: str
-
-
-class Told(BaseModel):
-    """An outcome that was taken, and what became of it."""
-
-    decision: str
-    arm: str | int
-    result: str
-
-
-class OutcomesAnswer(BaseModel):
-    """What became of outcomes: how many, those refused, and one by one."""
-
-    learned: int = 0
-    repeated: int = 0
-    corrected: int = 0
-    quarantined: int = 0
-    rejected: list[Rejected] = []
-    items: list[Told] = []
-
-
-class ObservationsAnswer(BaseModel):
-    """How many observations were learned."""
-
-    learned: int
-
-
-class AgentAnswer(BaseModel):
-    """An agent: its settings, what it has seen, and how it is."""
-
-    name: str
-    settings: dict[str, Any]
-    created: float
-    rounds: int
-    events: int
-    open_decisions: int
-    waiting: int
-    learned: int
-    quarantined: int
-    defaulted: int
-    never_came: int
-    corrected: int
-    observed: int
-    late: int
-    calibration: dict[str, Any]
-    regret: dict[str, Any] | None
-    health: list[dict[str, Any]]
-    weights: list[dict[str, Any]]
-    features: dict[str, Any] | None
-
-
-class Problem(BaseModel):
-    """What was wrong (RFC 9457)."""
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    errors: list[dict[str, Any]] = []

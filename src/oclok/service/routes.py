@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from oclok.service import views
-from oclok.service.access import Access
+from oclok import __version__
+from oclok.service import learned, views
+from oclok.service.access import ROLES, Access
+from oclok.service.answers import (
+    AgentAnswer,
+    AgentRow,
+    Alive,
+    DecisionAnswer,
+    DecisionDetails,
+    DecisionRow,
+    History,
+    Learned,
+    Me,
+    ObservationsAnswer,
+    OutcomesAnswer,
+    Problem,
+    Server,
+    Status,
+)
 from oclok.service.background import Background
+from oclok.service.conditional import answered
+from oclok.service.history import Range, history
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
 from oclok.service.requests import (
-    AgentAnswer,
     AgentName,
-    DecisionAnswer,
-    DecisionDetails,
     DecisionId,
     DecisionRequest,
-    DecisionRow,
     Observations,
-    ObservationsAnswer,
     OutcomeItems,
-    OutcomesAnswer,
-    Problem,
     Settings,
 )
 from oclok.service.service import Service
 
+UNCHANGED: dict[int | str, dict[str, Any]] = {
+    304: {"description": "As in the answer whose ETag is in If-None-Match."}
+}
 PROBLEM = {"model": Problem, "content": {"application/problem+json": {}}}
 REASONS = {
     400: "The body is not JSON.",
@@ -62,6 +78,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     @router.put(
         "/v1/agents/{agent}",
         status_code=201,
+        tags=["agents"],
         dependencies=[needs("admin")],
         responses=_problems(400, 401, 403, 409, 413, 415, 422, 503)
         | {200: {"model": AgentAnswer, "description": "It is there, with the same settings."}},
@@ -72,24 +89,36 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
             response.status_code = 200
         return views.agent(service.replica(agent))
 
-    @router.get("/v1/agents", dependencies=[needs("read")], responses=_problems(401, 403, 503))
-    def get_agents() -> list[AgentAnswer]:
+    @router.get(
+        "/v1/agents",
+        dependencies=[needs("read")],
+        tags=["agents"],
+        responses=_problems(401, 403, 503) | UNCHANGED,
+        response_model=list[AgentRow],
+    )
+    def get_agents(request: Request) -> Response:
         """List all agents."""
         service.refresh()
-        return [views.agent(replica) for replica in service.replicas]
+        replicas = service.replicas
+        version = " ".join(views.version(replica) for replica in replicas)
+        return answered(request, version, lambda: [views.row(replica) for replica in replicas])
 
     @router.get(
         "/v1/agents/{agent}",
         dependencies=[needs("read")],
-        responses=_problems(401, 403, 404, 422, 503),
+        tags=["agents"],
+        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
+        response_model=AgentAnswer,
     )
-    def get_agent(agent: AgentPath) -> AgentAnswer:
-        """Return counts, calibration, health and model weights of an agent."""
-        return views.agent(service.replica(agent))
+    def get_agent(agent: AgentPath, request: Request) -> Response:
+        """Return settings, counts, verdict, calibration and findings of an agent."""
+        replica = service.replica(agent)
+        return answered(request, views.version(replica), lambda: views.agent(replica))
 
     @router.post(
         "/v1/agents/{agent}/decisions",
         status_code=201,
+        tags=["decisions"],
         dependencies=[needs("decide")],
         responses=_problems(400, 401, 403, 404, 413, 415, 422, 503),
         response_model=DecisionAnswer,
@@ -105,18 +134,30 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     @router.get(
         "/v1/agents/{agent}/decisions",
         dependencies=[needs("read")],
-        responses=_problems(401, 403, 404, 422, 503),
+        tags=["decisions"],
+        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
+        response_model=list[DecisionRow],
     )
     def get_decisions(
         agent: AgentPath,
-        before: Annotated[int, Query(ge=1, le=2**53)] = 2**53,
+        request: Request,
+        before: Annotated[int, Query(ge=1, le=2**53, description="A round.")] = 2**53,
         most: Annotated[int, Query(ge=1, le=500)] = 50,
-    ) -> list[DecisionRow]:
+        status: Annotated[Status | None, Query(description="That an outcome has.")] = None,
+        search: Annotated[DecisionId | None, Query(description="What ids begin with.")] = None,
+    ) -> Response:
         """List decisions of rounds below `before`, latest first."""
-        return views.decisions(service, service.replica(agent), before, most)
+        replica = service.replica(agent)
+        version = f"{views.version(replica)}-{before}-{most}-{status}-{search}"
+        return answered(
+            request,
+            version,
+            lambda: views.decisions(service, replica, before, most, status, search),
+        )
 
     @router.get(
         "/v1/agents/{agent}/decisions/{decision}",
+        tags=["decisions"],
         dependencies=[needs("read")],
         responses=_problems(401, 403, 404, 422, 503),
     )
@@ -126,6 +167,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
     @router.post(
         "/v1/agents/{agent}/outcomes",
+        tags=["outcomes"],
         dependencies=[needs("learn")],
         responses=_problems(400, 401, 403, 404, 413, 415, 422, 503),
         response_model=OutcomesAnswer,
@@ -140,6 +182,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
     @router.post(
         "/v1/agents/{agent}/observations",
+        tags=["outcomes"],
         dependencies=[needs("learn")],
         responses=_problems(400, 401, 403, 404, 413, 415, 422, 503),
     )
@@ -153,18 +196,54 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     @router.get(
         "/v1/agents/{agent}/history",
         dependencies=[needs("read")],
-        responses=_problems(401, 403, 404, 422, 503),
+        tags=["agents"],
+        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
+        response_model=History,
     )
-    def get_history(agent: AgentPath) -> dict[str, Any]:
-        """Return the latest outcomes with what was expected of them, and how long calls take."""
-        return views.history(service, service.replica(agent), metrics)
+    def get_history(agent: AgentPath, request: Request, range: Range = "day") -> Response:  # noqa: A002
+        """Return decisions and outcomes over time, with what was expected of them then."""
+        replica = service.replica(agent)
+        version = f"{views.version(replica)}-{range}"
+        return answered(request, version, lambda: history(replica, range, time.time()))
 
-    @router.get("/healthz")
-    async def healthz() -> dict[str, str]:
+    @router.get(
+        "/v1/agents/{agent}/features",
+        dependencies=[needs("read")],
+        tags=["agents"],
+        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
+        response_model=Learned,
+    )
+    def get_features(agent: AgentPath, request: Request) -> Response:
+        """Return which features matter, and how outcomes depend on them; as of lately."""
+        replica = service.replica(agent)
+        version = f"{replica.id}-{learned.version(replica)}"
+        return answered(request, version, lambda: learned.learned(service, replica))
+
+    @router.get("/v1/me", tags=["service"], responses=_problems(401, 403))
+    def get_me(request: Request, bearer: Bearer) -> Me:
+        """Return what the key of this request may do; without keys, everything."""
+        key = access.key_of(request.headers.get("authorization"))
+        if key is None:
+            return Me(roles=list(ROLES), agent=None)
+        return Me(roles=sorted(key.roles), agent=key.agent)
+
+    @router.get(
+        "/v1/server",
+        dependencies=[needs("read")],
+        tags=["service"],
+        responses=_problems(401, 403),
+    )
+    def get_server() -> Server:
+        """Return the version, and how long calls of the process that answers take."""
+        calls = [{"call": call, **seen} for call, seen in metrics.speed().items()]
+        return Server(version=__version__, calls=calls)  # type: ignore[arg-type]
+
+    @router.get("/healthz", tags=["service"])
+    async def healthz() -> Alive:
         """Say that the process is alive."""
-        return {"status": "alive"}
+        return Alive(status="alive")
 
-    @router.get("/readyz", responses=_problems(503))
+    @router.get("/readyz", tags=["service"], responses=_problems(503), response_model=Alive)
     def readyz() -> Any:
         """Say whether the database can be reached and all models are up to date."""
         service.log.agents()
@@ -174,6 +253,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
     @router.get(
         "/metrics",
+        tags=["service"],
         dependencies=[needs("read")],
         responses=_problems(401, 403) | {200: {"content": {"text/plain": {}}}},
         response_class=Response,

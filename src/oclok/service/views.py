@@ -1,5 +1,4 @@
-"""What is told of agents and decisions, put together from model and log."""
-# Tested in tests/service/test_page.py: the page shows them.
+"""What the API answers about agents and decisions, put together from replica and log."""
 
 from __future__ import annotations
 
@@ -10,46 +9,106 @@ from typing import Any
 import numpy as np
 from pydantic_core import from_json
 
+from oclok.agent.health import LEAST_OUTCOMES
+from oclok.agent.health import Finding as Found
 from oclok.errors import FeedbackError
-from oclok.posterior import MixturePosterior
-from oclok.service.decisions import answer_of
-from oclok.service.log import Event
-from oclok.service.metrics import Metrics
-from oclok.service.problems import NotFoundError
-from oclok.service.replica import Replica
-from oclok.service.requests import (
+from oclok.policies.calibration import Calibration as Judged
+from oclok.service.answers import (
     AgentAnswer,
+    AgentRow,
     ArmAnswer,
+    Calibration,
     DecisionDetails,
     DecisionRow,
+    Evidence,
+    Finding,
+    Outcome,
+    Regret,
+    Status,
+    Verdict,
 )
+from oclok.service.decisions import answer_of, logged, records
+from oclok.service.log import Event
+from oclok.service.problems import NotFoundError
+from oclok.service.replica import Replica
 from oclok.service.service import Service
 
-#: Decisions whose outcomes the history shows.
-SHOWN = 300
+#: What to do about a finding, in terms of the API.
+ACTIONS = {
+    "calibration": "Read the bands on this page as too narrow. Check that outcomes are sent for "
+    "the right arms, and that `default_outcome` is like other outcomes.",
+    "drift": "Check what has changed in the world, or in how outcomes are measured.",
+    "quarantine": "Accept those that are right (on the page of the decision, or POST …/outcomes "
+    'with "accept": true); set `outcome_range` if such values are possible.',
+    "lost": "Check that all outcomes are sent; if silence means something, set `default_outcome`.",
+    "late": "Check that outcomes are sent; a `deadline` settles decisions that wait too long.",
+    "range": "Check the unit of this feature where POST …/decisions is called.",
+    "category": "List all of its values in `features` of the agent.",
+    "constant": "Leave it out, or send what varies.",
+    "ignored": 'Declare it in `features`, as "category" or as "ignored".',
+}
+
+
+def version(replica: Replica) -> str:
+    """Return a text that changes when a view of the agent may, and once a minute."""
+    return f"{replica.id}-{replica.seq}-{replica.learner.steps}-{int(time.time() / 60)}"
 
 
 def agent(replica: Replica) -> AgentAnswer:
     """Return what is known of an agent."""
-    regret, weights = _regret(replica), _weights(replica)
     judged = replica.learner.calibration()
     with replica.lock:
-        counts = replica.agent.counts()
+        counts, findings = replica.agent.counts(), replica.agent.health()
         schema = replica.agent.schema
-        return AgentAnswer(
-            name=replica.name,
-            settings=replica.settings,
-            created=replica.created,
-            rounds=replica.agent.policy.round,
-            events=replica.seq,
-            late=replica.agent.late(time.time()),
-            calibration=_plain_value(vars(judged)) | {"verdict": judged.verdict},
-            regret=regret,
-            health=[vars(finding) for finding in replica.agent.health()],
-            weights=weights,
-            features=None if schema is None else schema.to_json(),
-            **counts,
+    return AgentAnswer(
+        name=replica.name,
+        settings=replica.settings,  # type: ignore[arg-type]  # checked when it was made
+        created=replica.created,
+        rounds=replica.agent.policy.round,
+        events=replica.seq,
+        late=replica.agent.overdue(time.time()),
+        verdict=verdict(findings, judged),
+        calibration=_calibration(findings, judged),
+        regret=_regret(replica),
+        health=[Finding(**vars(finding)) for finding in findings],
+        features=None if schema is None else schema.to_json(),
+        **counts,
+    )
+
+
+def row(replica: Replica) -> AgentRow:
+    """Return an agent in a list."""
+    judged = replica.learner.calibration()
+    with replica.lock:
+        counts, findings = replica.agent.counts(), replica.agent.health()
+    return AgentRow(
+        name=replica.name,
+        mode=replica.settings.get("mode", "live"),
+        created=replica.created,
+        rounds=replica.agent.policy.round,
+        late=replica.agent.overdue(time.time()),
+        verdict=verdict(findings, judged),
+        **{name: counts[name] for name in ("waiting", "learned", "never_came")},
+    )
+
+
+def verdict(findings: list[Found], judged: Judged) -> Verdict:
+    """Return whether an agent is well; `findings` are sorted, worst first."""
+    if findings and findings[0].severity != "info":
+        worst = findings[0]
+        return Verdict(
+            level="red" if worst.severity == "error" else "amber",
+            summary=worst.message[:1].upper() + worst.message[1:] + ".",
+            action=ACTIONS.get(worst.kind, ""),
+            kind=worst.kind,
         )
+    if judged.count < LEAST_OUTCOMES:
+        return Verdict(
+            level="grey",
+            summary=f"Too early: {judged.count} of {LEAST_OUTCOMES} outcomes.",
+            action="Send outcomes with POST …/outcomes.",
+        )
+    return Verdict(level="green", summary="All is well.")
 
 
 def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDetails:
@@ -58,86 +117,93 @@ def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDe
     if event is None:
         raise NotFoundError(f"agent {replica.name!r} made no decision {decision_id!r}")
     replica.catch_up(event.seq)
-    body = from_json(event.body)
-    told = _told(service, replica, decision_id)
-    arms = _explained(replica, event, body) or _plain(body)
+    body = logged(event)
+    outcomes = _outcomes(service, replica, event, body)
+    noise = body.get("noise_std")
+    arms = _explained(replica, event) or _plain(body)
+    features = {arm["id"]: arm["features"] for arm in records(body)}
+    seen = {outcome.arm: outcome for outcome in outcomes}
     for arm in arms:
-        arm.features = body["arms"][_place(body, arm.id)]["features"]
-        if arm.chosen:
-            arm.status, arm.outcome = told.get(arm.id, ("waiting", None))
-    outcomes = [
-        {"arm": arm, "status": status, "outcome": outcome}
-        for arm, (status, outcome) in told.items()
-    ]
-    return DecisionDetails(**answer_of(event), time=event.time, outcomes=outcomes, arms=arms)
+        arm.features = features[arm.id]
+        if arm.std is not None and noise is not None:
+            arm.outcome_std = math.hypot(arm.std, noise)
+        if arm.id in seen:
+            arm.status, arm.outcome = seen[arm.id].status, seen[arm.id].outcome
+    return DecisionDetails(
+        **answer_of(event), time=event.time, noise_std=noise, outcomes=outcomes, arms=arms
+    )
 
 
-def decisions(service: Service, replica: Replica, before: int, most: int) -> list[DecisionRow]:
-    """Return decisions of rounds below `before`, latest first."""
-    rows = []
-    for event in service.log.latest_decisions(replica.id, before, most):
-        body = from_json(event.body)
-        ids = [body["arms"][place]["id"] for place in body["chosen"]]
-        told = _told(service, replica, event.decision or "")
-        rows.append(
-            DecisionRow(
-                id=event.decision or "",
-                round=event.round or 0,
-                time=event.time,
-                arms=len(body["arms"]),
-                chosen=ids,
-                outcomes={str(arm): outcome for arm, (_, outcome) in told.items()},
-            )
+def decisions(
+    service: Service,
+    replica: Replica,
+    before: int,
+    most: int,
+    status: Status | None = None,
+    search: str | None = None,
+) -> list[DecisionRow]:
+    """Return decisions of rounds below `before`, latest first.
+
+    Args:
+        service: has the log.
+        replica: of the agent.
+        before: a round.
+        most: how many decisions to return at most.
+        status: only decisions with an outcome of this status, among those that are remembered.
+        search: only decisions whose id starts with this.
+    """
+    if status is None:
+        events = service.log.latest_decisions(replica.id, before, most, search or "")
+    else:
+        ids = replica.agent.with_status(status, before, search or "")[:most]
+        events = [e for e in (service.log.decision(replica.id, i) for i in ids) if e is not None]
+    return [
+        DecisionRow(
+            id=event.decision or "",
+            round=event.round or 0,
+            time=event.time,
+            arms=len(body["ids"]),
+            outcomes=_outcomes(service, replica, event, body),
         )
-    return rows
+        for event, body in ((event, logged(event)) for event in events)
+    ]
 
 
-def history(service: Service, replica: Replica, metrics: Metrics) -> dict[str, Any]:
-    """Return outcomes of the latest decisions beside what was expected of them."""
-    points: dict[str, list[Any]] = {
-        name: [] for name in ("time", "round", "decision", "arm", "mean", "std", "outcome")
-    }
-    for event in reversed(service.log.latest_decisions(replica.id, 2**53, SHOWN)):
-        body = from_json(event.body)
-        told = _told(service, replica, event.decision or "")
-        is_informed = _is_informed(body)
-        for place in body["chosen"]:
-            arm = body["arms"][place]["id"]
-            outcome = told.get(arm, ("waiting", None))[1]
-            mean = body["mean"][place] if is_informed else None
-            std = body["std"][place] if is_informed else None
-            values = (event.time, event.round, event.decision, arm, mean, std, outcome)
-            for name, value in zip(points, values, strict=True):
-                points[name].append(value)
-    with replica.learner.paused() as policy:
-        noise = policy.posterior.noise_std
-    return {"points": points, "noise_std": noise, "speed": metrics.speed()}
+def _calibration(findings: list[Found], judged: Judged) -> Calibration:
+    """Return the calibration with the verdict that `health` comes to."""
+    values = _plain_value(vars(judged))
+    said = "overconfident" if any(f.kind == "calibration" for f in findings) else "neither"
+    if judged.count < LEAST_OUTCOMES:
+        said = "too early"
+    return Calibration(**(values | {"verdict": said}))
 
 
-def _is_informed(body: dict[str, Any]) -> bool:
-    """Return whether anything was expected: before the first outcomes all arms look alike."""
-    return body["mean"] is not None and (len(body["mean"]) == 1 or len(set(body["mean"])) > 1)
-
-
-def _told(
-    service: Service, replica: Replica, decision_id: str
-) -> dict[Any, tuple[str, float | None]]:
-    """Return status and outcome of each chosen arm; from the log where the model has forgotten."""
+def _outcomes(
+    service: Service, replica: Replica, event: Event, body: dict[str, Any]
+) -> list[Outcome]:
+    """Return what became of each chosen arm; from the log where the agent has forgotten."""
+    decision_id = event.decision or ""
     try:
-        return replica.agent.outcomes_of(decision_id)
+        known = replica.agent.outcomes_of(decision_id)
     except FeedbackError:
-        told: dict[Any, tuple[str, float | None]] = {}
-        for event in service.log.feedback(replica.id, decision_id):
-            if event.kind == "outcomes":
-                for arm, outcome in from_json(event.body)["outcomes"]:
-                    told[arm] = ("told", outcome)
-        return told
+        default = replica.settings.get("default_outcome")
+        unseen = ("never_came", None) if default is None else ("defaulted", default)
+        known = dict.fromkeys((body["ids"][place] for place in body["chosen"]), unseen)
+        for told in service.log.feedback(replica.id, decision_id):
+            if told.kind == "outcomes":
+                said = from_json(told.body)
+                word = "corrected" if said["correct"] else "learned"
+                known |= {arm: (word, outcome) for arm, outcome in said["outcomes"]}
+    return [
+        Outcome(arm=arm, status=status, outcome=outcome)  # type: ignore[arg-type]
+        for arm, (status, outcome) in known.items()
+    ]
 
 
-def _explained(replica: Replica, event: Event, body: dict[str, Any]) -> list[ArmAnswer]:
+def _explained(replica: Replica, event: Event) -> list[ArmAnswer]:
     try:
         with replica.lock:
-            explanation = replica.agent.explain(event.decision or "", replica.restored(event))
+            explanation = replica.agent.explain(event.decision or "", *replica.restored(event))
     except FeedbackError:
         return []
     return [
@@ -149,48 +215,39 @@ def _explained(replica: Replica, event: Event, body: dict[str, Any]) -> list[Arm
             chosen=arm.chosen,
             reason=arm.reason,
             features={},
-            evidence=[vars(evidence) for evidence in arm.evidence],
+            evidence=[Evidence(**vars(evidence)) for evidence in arm.evidence],
         )
         for arm in explanation.arms
     ]
 
 
 def _plain(body: dict[str, Any]) -> list[ArmAnswer]:
-    """Return the arms of a decision that the model has forgotten."""
+    """Return the arms of a decision that the agent has forgotten."""
+    index, mean, std = (body[name] for name in ("index", "mean", "std"))
     arms = [
         ArmAnswer(
-            id=arm["id"],
+            id=arm,
             chosen=place in body["chosen"],
             features={},
-            mean=None if body["mean"] is None else body["mean"][place],
-            std=None if body["std"] is None else body["std"][place],
-            index=body["index"][place],
+            index=float(index[place]),
+            mean=None if mean is None else float(mean[place]),
+            std=None if std is None else float(std[place]),
         )
-        for place, arm in enumerate(body["arms"])
+        for place, arm in enumerate(body["ids"])
     ]
     return sorted(arms, key=lambda arm: -(arm.index or 0.0))
 
 
-def _place(body: dict[str, Any], arm_id: Any) -> int:
-    places = body.setdefault("places", {arm["id"]: n for n, arm in enumerate(body["arms"])})
-    return int(places[arm_id])
-
-
-def _regret(replica: Replica) -> dict[str, Any] | None:
-    """Return how much was left on the table, as the posterior sees it."""
-    if not replica.agent.counts()["learned"]:
+def _regret(replica: Replica) -> Regret | None:
+    """Return what was left on the table, as far as it is known by now."""
+    counts = replica.agent.counts()
+    if not counts["learned"] + counts["observed"]:
         return None
-    regret = replica.learner.regret()
+    regret = replica.learner.latest_regret()
+    if regret is None:
+        return None
     names = ("median", "lower", "upper", "level", "per_round", "rounds")
-    return {name: _plain_value(getattr(regret, name)) for name in names}
-
-
-def _weights(replica: Replica) -> list[dict[str, Any]]:
-    """Return kernels and what each of them counts for."""
-    with replica.learner.paused() as policy:
-        assert isinstance(policy.posterior, MixturePosterior)
-        rows = [(w, k, n) for w, k, n in policy.posterior.members if w >= 0.001]
-    return [{"weight": w, "kernel": str(k), "noise_variance": n} for w, k, n in rows]
+    return Regret(**{name: _plain_value(getattr(regret, name)) for name in names})
 
 
 def _finite(value: float) -> float | None:
