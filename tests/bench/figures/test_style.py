@@ -28,12 +28,11 @@ def test_the_papers_policies_look_the_same_in_every_figure(labels):
         assert label not in everywhere or everywhere[label] == style
 
 
-def test_curves_known_to_coincide_differ_in_dashes_and_the_dashed_one_is_on_top():
-    looks = styles(["ACC-UCB", "CC-MAB"])
-    solid, dashed = looks["CC-MAB"], looks["ACC-UCB"]
-    assert not solid.dashes
-    assert dashed.dashes
-    assert solid.zorder < dashed.zorder
+def test_the_headline_method_is_the_thickest_and_on_top():
+    looks = styles([*PAPER, *OTHERS])
+    headline = looks.pop(PAPER[0])
+    assert headline.width > max(look.width for look in looks.values())
+    assert headline.zorder > max(look.zorder for look in looks.values())
 
 
 def lab(color):
@@ -50,7 +49,7 @@ def test_twelve_policies_of_ones_own_have_twelve_colours_markers_and_widths_that
     distances = [np.linalg.norm(lab(a.color) - lab(b.color)) for a, b in combinations(looks, 2)]
     assert min(distances) > 15
     assert len({look.marker for look in looks}) == 12
-    widths = [look.width for look in (*looks, *styles(PAPER).values())]
+    widths = [look.width for look in (*looks, *styles(PAPER[1:]).values())]
     assert max(widths) < 1.6 * min(widths)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from oclok.bench.experiments import ResultsFolder
 
@@ -30,5 +31,7 @@ def write_report(folder: Path, reference: str | None = None) -> None:
     # Imports Matplotlib, which takes a second that no other command should wait for.
     from oclok.bench.report import write
 
-    page = write(folder, reference)
+    console = Console(stderr=True)
+    with console.status("Reading the results") as status:
+        page = write(folder, reference, progress=status.update if console.is_terminal else print)
     print(f"Figures: {folder / 'figures'}\nReport: {page}")

@@ -59,7 +59,8 @@ def save(drawn: Figure | Axes | Sequence[Axes], path: str | os.PathLike[str]) ->
     else:
         files = [path.with_name(path.name + ending) for ending in _FORMATS]
     for file in files:
-        figure.savefig(file, dpi=200, metadata=_FORMATS[file.suffix])
+        is_svg = file.suffix == ".svg"  # pages show it on their own background, light or dark
+        figure.savefig(file, dpi=200, metadata=_FORMATS[file.suffix], transparent=is_svg)
     return files
 
 

@@ -69,7 +69,9 @@ def make_panels(
     panels = dict(zip(titles, grid, strict=False))
     for title, axes in panels.items():
         axes.set_title(title.replace("=", " = "))
-        axes.xaxis.set_major_locator(MaxNLocator(3 if width / columns < 2.4 else 6, integer=True))
+        axes.xaxis.set_major_locator(
+            MaxNLocator(3 if width / columns < 2.4 else 6, integer=True, steps=[1, 2, 5, 10])
+        )
     for axes in grid[len(titles) :]:
         axes.set_axis_off()
     return figure, panels
@@ -100,19 +102,24 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
     for i, policy in enumerate(present):
         curve = _thin(part(curves, policy))
         x, look = curve.index.to_numpy(), looks[policy]
+        y = curve["middle"].to_numpy()
+        size = 7.0 if look.marker == "*" else 4.5  # a star is mostly points
+        marked = _staggered(len(x), i, len(present))
         axes.plot(
-            *(x, curve["middle"].to_numpy()),
+            *(x, y),
             label=policy,
             color=look.color,
             linestyle=look.linestyle,
             linewidth=look.width,
             zorder=look.zorder,
             marker=look.marker,
-            markersize=7.0 if look.marker == "*" else 4.5,  # a star is mostly points
+            markersize=size,
             # Markers that are lines have no face, and would vanish behind a white edge.
             **({} if look.marker in "x+1234|" else _WHITE_EDGE),
-            markevery=_staggered(len(x), i, len(present)),
+            markevery=marked,
         )
+        above: dict[str, Any] = {"marker": look.marker, "color": look.color, "zorder": 2.5}
+        axes.scatter(x[marked], y[marked], size**2, linewidths=0.5, **above)
         if "low" in curve and (curve["high"] > curve["low"]).any():
             low, high = curve["low"].to_numpy(), curve["high"].to_numpy()
             axes.fill_between(x, low, high, color=look.color, alpha=0.16, linewidth=0, zorder=1.5)

@@ -2,8 +2,8 @@
 
 Colours are those of Okabe and Ito, and of Tol where more are needed. No two policies of a figure
 share a colour up to twelve of them, nor a marker up to twelve that are not the paper's, so each
-can be told apart without colour. Dashed curves lie on solid ones, so that of two that coincide
-neither is hidden.
+can be told apart without colour. The paper's headline method is the thickest line and on top;
+markers lie above all lines, so that a curve that coincides with another still shows.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Style:
 
     @property
     def zorder(self) -> float:
-        """Dashed lines, and thin ones, come on top of solid and thick ones."""
-        return 3.0 - self.width / 10 + (0.5 if self.dashes else 0.0)
+        """Thick lines come on top of thin ones."""
+        return 2.0 + self.width / 10
 
 
 def styles(labels: Iterable[str]) -> dict[str, Style]:
@@ -88,7 +88,7 @@ def styles(labels: Iterable[str]) -> dict[str, Style]:
 _DASH, _SHORT, _DOT, _DASH_DOT = (5, 1.5), (2.5, 1.2), (1, 1), (5, 1.2, 1, 1.2)
 
 _FIXED = {
-    OCLOK: Style(BLACK, "o", _SHORT, 1.2),
+    OCLOK: Style(BLACK, "o", width=2.6),
     soclok(100): Style(BLUE, "D", width=1.8),
     soclok(50): Style(GREEN, "v", _SHORT, 1.4),
     soclok(20): Style(SKY, "P", _DASH_DOT, 1.4),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,12 @@ with needs("bench"):
 __all__ = ["write", "write_index"]
 
 
-def write(folder: str | os.PathLike[str], reference: str | None = None) -> Path:
+def write(
+    folder: str | os.PathLike[str],
+    reference: str | None = None,
+    *,
+    progress: Callable[[str], object] = lambda _: None,
+) -> Path:
     """Draw the figures of a results folder, write its report.html and return the path of that.
 
     Args:
@@ -35,6 +40,7 @@ def write(folder: str | os.PathLike[str], reference: str | None = None) -> Path:
             its folder `figures`, as PDF, SVG and PNG; the page has them inside and needs no other
             file.
         reference: label of the policy that others are compared with; the first one if left out.
+        progress: called with a line of text before each figure is drawn.
     """
     folder = Path(folder)
     results = load(folder)
@@ -46,7 +52,8 @@ def write(folder: str | os.PathLike[str], reference: str | None = None) -> Path:
         drawn.insert(2, paired_figure(compared, reference))
     shown = []
     (folder / "figures").mkdir(exist_ok=True)
-    for figure in drawn:
+    for number, figure in enumerate(drawn, start=1):
+        progress(f"Drawing figure {number} of {len(drawn)}: {figure.title}")
         path = folder / "figures" / figure.name
         figures.save(figure.draw(rounds), path)
         source = _embed(path.with_suffix(".svg"))

@@ -98,18 +98,21 @@ _CROWDSOURCING = (
         "The running time of O'CLOK-UCB does not scale well with the number of rounds",
         times.grows([OCLOK], above=1.0),
         note=_FAST,
+        is_slowness=True,
     ),
     Claim(
         "Figure 4",
         "O'CLOK-UCB takes more than 20 minutes for the final task",
         times.takes_more_than(20, OCLOK),
         note=_SAME,
+        is_slowness=True,
     ),
     Claim(
         "Figure 4",
         "The sparse algorithms are four to five times faster than O'CLOK-UCB",
         times.faster([S10, S20, S50, S100], than=[OCLOK], least=3.5, most=5.5),
         note=_SAME,
+        is_slowness=True,
     ),
     Claim(
         "Figure 4",
@@ -137,6 +140,7 @@ _CROWDSOURCING = (
         "ACC-UCB and CC-MAB are highly efficient compared to the GP-based methods",
         times.faster([ACC, CC], than=[OCLOK, S10, S20, S50, S100], least=10),
         note=_SAME,
+        is_slowness=True,
     ),
 )
 

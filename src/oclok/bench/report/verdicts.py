@@ -17,12 +17,14 @@ class Claim:
         text: the sentence, in short.
         check: the rule.
         note: why it fails, where it does and that is known.
+        is_slowness: whether it says that something is slow, so that failing is good news.
     """
 
     where: str
     text: str
     check: Check
     note: str = ""
+    is_slowness: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Verdict:
         """The verdict in words."""
         if not self.is_measured:
             return "not measured"
+        if self.holds is False and self.claim.is_slowness:
+            return "faster here"
         return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
 
     @property
