@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -68,7 +69,12 @@ class Arms:
 
 
 def as_arms(arms: Any) -> Arms:
-    """Return `arms`, a DataFrame indexed by id or `{id: {feature: value}}`, as columns."""
+    """Return `arms`, a DataFrame indexed by id or `{id: {feature: value}}`, as columns.
+
+    Arms that are columns already are returned as they are.
+    """
+    if isinstance(arms, Arms):
+        return arms
     if isinstance(arms, Mapping):
         return _from_mapping(arms)
     if hasattr(arms, "columns") and hasattr(arms, "index"):
@@ -91,7 +97,7 @@ def _from_mapping(arms: Mapping[Any, Mapping[str, Any]]) -> Arms:
         if row.keys() != names.keys():
             names.update(dict.fromkeys(row))
 
-    return Arms(ids, _as_names(names), lambda name: [row.get(name) for row in rows])
+    return Arms(ids, _as_names(names), cache(lambda name: [row.get(name) for row in rows]))
 
 
 def _from_frame(frame: Any) -> Arms:

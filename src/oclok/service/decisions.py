@@ -8,72 +8,84 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from pydantic_core import from_json, to_json
 
 from oclok.agent import Agent, AgentDecision, Schema
+from oclok.agent.arms import Arms
 from oclok.agent.decision import Offer
 from oclok.agent.request import Proposal
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
 from oclok.service.log import Event
+from oclok.service.packing import pack, unpack
+from oclok.typing import FloatArray
+
+#: What a policy thinks of arms.
+BELIEFS = ("mean", "std", "index")
 
 
-def decision_body(request: dict[str, Any], proposal: Proposal, is_first: bool) -> bytes:
-    """Return what the log keeps of a decision: the request, and what was thought and chosen."""
+def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_first: bool) -> bytes:
+    """Return what the log keeps of a decision: the request, what was thought, what was chosen.
+
+    What was thought of arms is kept in single precision, and exactly of those that were chosen.
+    """
     offer = proposal.decision.offer
     assert offer is not None
     place = {arm: position for position, arm in enumerate(offer.ids)}
-    body = {
+    body: dict[str, Any] = {
         **request,
+        "ids": arms.ids,
+        "columns": {name: arms.column(name) for name in arms.names},
         "chosen": offer.chosen.tolist(),
         "preferred": [place[arm] for arm in proposal.decision.preferred],
-        "index": offer.index.tolist(),
-        "mean": None if offer.mean is None else offer.mean.tolist(),
-        "std": None if offer.std is None else offer.std.tolist(),
         "noise_std": None if math.isnan(offer.noise_std) else offer.noise_std,
         "is_exact": proposal.decision.is_exact,
     }
+    for name in BELIEFS:
+        values = getattr(offer, name)
+        body[name] = None if values is None else values.astype(np.float32)
+        if values is not None:
+            body[f"exact_{name}"] = values[offer.chosen]
     if is_first:
         body["schema"] = proposal.schema.to_json()
-    return to_json(body)
+    return pack(body)
 
 
 def logged(event: Event) -> dict[str, Any]:
     """Return what the log keeps of a decision, by name; see `decision_body`."""
-    body: dict[str, Any] = from_json(event.body)
-    body["ids"] = [arm["id"] for arm in body["arms"]]
+    body = unpack(event.body)
+    for name in BELIEFS:
+        if f"exact_{name}" in body:
+            body[name] = body[name].astype(np.float64)
+            body[name][body["chosen"]] = body.pop(f"exact_{name}")
     return body
 
 
-def records(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the arms of a logged decision: id and features of each."""
-    arms: list[dict[str, Any]] = body["arms"]
-    return arms
+def logged_arms(body: dict[str, Any]) -> Arms:
+    """Return the arms of a logged decision."""
+    return Arms(body["ids"], list(body["columns"]), body["columns"].__getitem__)
 
 
 def restored(agent: Agent, event: Event) -> tuple[AgentDecision, Schema | None, Oracle]:
     """Return the decision of an event, the schema if it set one, and the oracle for its arms."""
-    body = from_json(event.body)
-    arms = {arm["id"]: arm["features"] for arm in body["arms"]}
-    ids = list(arms)
-    place = {arm: position for position, arm in enumerate(ids)}
+    body = logged(event)
+    arms = logged_arms(body)
     schema = Schema(body["schema"]) if "schema" in body else None
     given = oracle_from_json(body["oracle"]) if body.get("oracle") else None
     include, exclude = body.get("include", ()), body.get("exclude", ())
     contexts, oracle = agent.offered(arms, given, include, exclude, schema)
     offer = Offer(
-        ids,
+        arms.ids,
         contexts,
-        np.array(body["index"]),
-        None if body["mean"] is None else np.array(body["mean"]),
-        None if body["std"] is None else np.array(body["std"]),
+        body["index"],
+        body["mean"],
+        body["std"],
         np.array(body["chosen"], dtype=np.intp),
-        np.array(sorted(place[arm] for arm in include), dtype=np.intp),
-        np.array(sorted(place[arm] for arm in exclude), dtype=np.intp),
+        np.sort(arms.positions(include, "include")),
+        np.sort(arms.positions(exclude, "exclude")),
         noise_std=math.nan if (noise := body.get("noise_std")) is None else noise,
     )
-    chosen = [ids[position] for position in body["chosen"]]
-    preferred = [ids[position] for position in body["preferred"]]
+    chosen = [arms.ids[position] for position in body["chosen"]]
+    preferred = [arms.ids[position] for position in body["preferred"]]
     assert event.decision is not None
     decision = AgentDecision(
         event.decision, event.round or 0, chosen, body["is_exact"], preferred, offer
@@ -114,31 +126,29 @@ class OutcomesTally:
 
 def answer_of(event: Event) -> dict[str, Any]:
     """Return the answer to a request for a decision that is in the log."""
-    body = from_json(event.body)
-    return _answered(event, body, [arm["id"] for arm in body["arms"]], body["chosen"])
+    body = logged(event)
+    beliefs = {name: body[name] for name in BELIEFS}
+    return _answer(event, body["ids"], body["chosen"], beliefs, body["is_exact"])
 
 
 def answer_to(event: Event, proposal: Proposal) -> dict[str, Any]:
     """Return the answer to a request for a decision that was just made."""
     offer = proposal.decision.offer
     assert offer is not None
-    body = {"mean": offer.mean, "std": offer.std, "index": offer.index}
-    body["is_exact"] = proposal.decision.is_exact  # type: ignore[assignment]
-    return _answered(event, body, offer.ids, offer.chosen.tolist())
+    beliefs = {name: getattr(offer, name) for name in BELIEFS}
+    is_exact = proposal.decision.is_exact
+    return _answer(event, offer.ids, offer.chosen.tolist(), beliefs, is_exact)
 
 
-def _answered(
-    event: Event, body: dict[str, Any], ids: list[Any], chosen: list[int]
+def _answer(
+    event: Event,
+    ids: list[Any],
+    chosen: list[int],
+    beliefs: dict[str, FloatArray | None],
+    is_exact: bool,
 ) -> dict[str, Any]:
-    entries = []
-    for place in chosen:
-        entry: dict[str, Any] = {"id": ids[place]}
-        for name in ("mean", "std", "index"):
-            entry[name] = None if body[name] is None else float(body[name][place])
-        entries.append(entry)
-    return {
-        "id": event.decision,
-        "round": event.round,
-        "chosen": entries,
-        "is_exact": bool(body["is_exact"]),
-    }
+    entries: list[dict[str, Any]] = [{"id": ids[place]} for place in chosen]
+    for name, values in beliefs.items():
+        for entry, place in zip(entries, chosen, strict=True):
+            entry[name] = None if values is None else float(values[place])
+    return {"id": event.decision, "round": event.round, "chosen": entries, "is_exact": is_exact}

@@ -10,7 +10,9 @@ from pydantic_core import from_json
 
 from oclok.errors import InputError
 from oclok.service.database import Database
+from oclok.service.decisions import logged
 from oclok.service.log import Event, Log
+from oclok.service.packing import records
 
 #: Decisions that are written at once.
 CHUNK = 1_000
@@ -69,7 +71,7 @@ def _rows(log: Log, agent: int, event: Event) -> list[dict[str, Any]]:
         ]
     if event.kind != "decision":
         return []
-    body = from_json(event.body)
+    body = logged(event)
     told: dict[Any, tuple[float, float]] = {}
     for feedback in log.feedback(agent, event.decision or ""):
         if feedback.kind == "outcomes":
@@ -93,5 +95,5 @@ def _rows(log: Log, agent: int, event: Event) -> list[dict[str, Any]]:
             "outcome": told.get(arm["id"], (None, None))[0],
             "told": told.get(arm["id"], (None, None))[1],
         }
-        for place, arm in enumerate(body["arms"])
+        for place, arm in enumerate(records(body))
     ]

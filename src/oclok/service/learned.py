@@ -16,7 +16,8 @@ import numpy as np
 
 from oclok.posterior import MixturePosterior
 from oclok.service.answers import FeatureCurve, Kernel, Learned
-from oclok.service.decisions import logged, records
+from oclok.service.decisions import logged
+from oclok.service.packing import records
 from oclok.service.replica import Replica
 from oclok.service.service import Service
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -22,6 +23,7 @@ from oclok.service.group_commit import GroupCommit
 
 #: Events that are read at once.
 BATCH = 500
+_COLUMNS = "seq, kind, time, decision, round, model_version, body"
 
 
 @dataclass(frozen=True)
@@ -167,28 +169,104 @@ class Log:
     def _write(
         self, agent: int, events: Sequence[Event], expected: int | None = None
     ) -> list[Event]:
-        decisions = sum(event.kind == "decision" for event in events)
-        counts = {"agent": agent, "events": len(events), "decisions": decisions}
         now = time.time()
+        decisions = list(accumulate(int(event.kind == "decision") for event in events))
+        append = _append_sqlite if self.database.is_sqlite else _append_postgres
         try:
-            with self.database.write() as connection:
-                last, rounds = connection.execute(_NUMBERS, counts).one()
-                first, round_ = last - len(events), rounds - decisions
-                if expected is not None and first != expected:
-                    raise OvertakenError
-                numbered = []
-                for seq, event in enumerate(events, first + 1):
-                    round_ += event.kind == "decision"
-                    round_of = round_ if event.kind == "decision" else None
-                    numbered.append(replace(event, seq=seq, time=now, round=round_of))
-                connection.execute(_APPEND, [_row(agent, event) for event in numbered])
-        except sa.exc.IntegrityError:
+            with self.database.cursor() as cursor:
+                first, round_ = append(cursor, agent, events, decisions, expected, now)
+        except self.database.driver.IntegrityError:
             raise RepeatedError from None
-        return numbered
+        return [
+            replace(
+                event,
+                seq=first + place,
+                time=now,
+                round=round_ + decisions[place] if event.kind == "decision" else None,
+            )
+            for place, event in enumerate(events)
+        ]
 
 
-def _row(agent: int, event: Event) -> dict[str, Any]:
-    return {"agent": agent, **vars(event)}
+def _append_sqlite(
+    cursor: Any,
+    agent: int,
+    events: Sequence[Event],
+    decisions: list[int],
+    expected: int | None,
+    now: float,
+) -> tuple[int, int]:
+    """Write events; return the number of the first one, and how many rounds came before."""
+    cursor.execute(
+        "UPDATE agents SET last = last + ?, rounds = rounds + ? WHERE id = ? "
+        "RETURNING last, rounds",
+        (len(events), decisions[-1], agent),
+    )
+    [(last, rounds)] = cursor.fetchall()
+    first, before = last - len(events) + 1, rounds - decisions[-1]
+    if expected is not None and first != expected + 1:
+        raise OvertakenError
+    rows = [
+        (
+            agent,
+            first + place,
+            event.kind,
+            now,
+            event.decision,
+            before + decisions[place] if event.kind == "decision" else None,
+            event.model_version,
+            event.body,
+        )
+        for place, event in enumerate(events)
+    ]
+    cursor.executemany(
+        f"INSERT INTO events (agent, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+    )
+    return first, before
+
+
+#: Numbers and rows in one statement: one round trip, which commits by itself.
+_APPEND_POSTGRES = f"""
+    WITH numbers AS (
+        UPDATE agents SET last = last + %(events)s::bigint, rounds = rounds + %(decisions)s::bigint
+        WHERE id = %(agent)s AND (%(expected)s::bigint IS NULL OR last = %(expected)s)
+        RETURNING last - %(events)s::bigint AS seq, rounds - %(decisions)s::bigint AS round)
+    INSERT INTO events (agent, {_COLUMNS})
+    SELECT %(agent)s, numbers.seq + place, kind, %(now)s, decision,
+        CASE WHEN kind = 'decision' THEN numbers.round + nth END, model_version, body
+    FROM numbers, unnest(
+        %(kinds)b::varchar[], %(ids)b::varchar[], %(nths)b::bigint[], %(versions)b::bigint[],
+        %(bodies)b::bytea[]
+    ) WITH ORDINALITY AS new (kind, decision, nth, model_version, body, place)
+    RETURNING seq, (SELECT round FROM numbers)"""
+
+
+def _append_postgres(
+    cursor: Any,
+    agent: int,
+    events: Sequence[Event],
+    decisions: list[int],
+    expected: int | None,
+    now: float,
+) -> tuple[int, int]:
+    """Write events; return the number of the first one, and how many rounds came before."""
+    values = {
+        "agent": agent,
+        "expected": expected,
+        "events": len(events),
+        "decisions": decisions[-1],
+        "now": now,
+        "kinds": [event.kind for event in events],
+        "ids": [event.decision for event in events],
+        "nths": decisions,
+        "versions": [event.model_version for event in events],
+        "bodies": [event.body for event in events],
+    }
+    cursor.execute(_APPEND_POSTGRES, values)
+    rows = cursor.fetchall()
+    if not rows:
+        raise OvertakenError
+    return int(min(row[0] for row in rows)), int(rows[0][1])
 
 
 def _event(row: Any) -> Event:
@@ -196,20 +274,11 @@ def _event(row: Any) -> Event:
     return Event(kind, bytes(body), decision, model_version, seq, when, round_)
 
 
-_COLUMNS = "seq, kind, time, decision, round, model_version, body"
 _AGENTS = sa.text("SELECT id, name, settings, created, last, rounds FROM agents ORDER BY id")
 _AGENT = sa.text("SELECT id, name, settings, created, last, rounds FROM agents WHERE name = :name")
 _ADD_AGENT = sa.text(
     "INSERT INTO agents (name, settings, created, last, rounds) "
     "VALUES (:name, :settings, :now, 0, 0) ON CONFLICT (name) DO NOTHING"
-)
-_NUMBERS = sa.text(
-    "UPDATE agents SET last = last + :events, rounds = rounds + :decisions WHERE id = :agent "
-    "RETURNING last, rounds"
-)
-_APPEND = sa.text(
-    f"INSERT INTO events (agent, {_COLUMNS}) "
-    "VALUES (:agent, :seq, :kind, :time, :decision, :round, :model_version, :body)"
 )
 _AFTER = sa.text(
     f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND seq > :seq ORDER BY seq LIMIT :most"

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from pydantic_core import from_json
 
 from oclok.errors import InputError
 from oclok.oracles import oracle_from_json
 from oclok.service.database import Database
+from oclok.service.decisions import logged, logged_arms
 from oclok.service.log import Event, Log
 from oclok.service.replica import Replica
 
@@ -86,13 +86,13 @@ def _with_lookahead(log: Log, agent: int, last: int) -> Iterator[tuple[Event, li
 
 
 def _again(replica: Replica, event: Event, result: Replayed) -> None:
-    body = from_json(event.body)
+    body = logged(event)
     result.decisions += 1
     chosen = None
     if replica.settings.get("mode") == "shadow":
-        chosen = [body["arms"][place]["id"] for place in body["chosen"]]
+        chosen = [body["ids"][place] for place in body["chosen"]]
     proposal = replica.agent.propose(
-        {arm["id"]: arm["features"] for arm in body["arms"]},
+        logged_arms(body),
         oracle_from_json(body["oracle"]) if body.get("oracle") else None,
         include=body.get("include", ()),
         exclude=body.get("exclude", ()),
@@ -101,7 +101,7 @@ def _again(replica: Replica, event: Event, result: Replayed) -> None:
     )
     offer = proposal.decision.offer
     assert offer is not None
-    recorded = np.array(body["index"])
+    recorded = body["index"]
     scale = max(1.0, float(np.abs(recorded).max()))
     is_same = np.allclose(offer.index, recorded, rtol=0, atol=TOLERANCE * scale)
     place = {arm: position for position, arm in enumerate(offer.ids)}

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from oclok.agent.arms import as_arms
 from oclok.errors import FeedbackError, InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
 from oclok.service.database import Database
@@ -76,14 +77,15 @@ class Service:
     def decide(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         """Decide among the arms of a request, commit the decision, and return the answer."""
         replica = self.replica(name)
-        arms = {arm["id"]: arm["features"] for arm in request["arms"]}
-        if len(arms) < len(request["arms"]):
+        by_id = {arm["id"]: arm["features"] for arm in request["arms"]}
+        if len(by_id) < len(request["arms"]):
             raise InputError("arm ids must be distinct; one is there more than once")
+        arms = as_arms(by_id)
         oracle = None if request["oracle"] is None else oracle_from_json(request["oracle"])
         decision = request["id"] or secrets.token_hex(12)
         if request["id"] is not None and (known := self.log.decision(replica.id, decision)):
             return answer_of(known)
-        kept = {k: request[k] for k in ("arms", "oracle", "include", "exclude") if request[k]}
+        kept = {k: request[k] for k in ("oracle", "include", "exclude") if request[k]}
         for _ in range(ATTEMPTS):
             replica.learner.keep_up()
             with replica.lock:
@@ -96,7 +98,7 @@ class Service:
                 id=decision,
                 chosen=request["chosen"],
             )
-            body = decision_body(kept, proposal, is_first)
+            body = decision_body(kept, arms, proposal, is_first)
             event = Event("decision", body, decision, replica.learner.model_version)
             try:
                 # The first arms set the schema: nothing may come in between.

@@ -27,8 +27,9 @@ from oclok.service.answers import (
     Status,
     Verdict,
 )
-from oclok.service.decisions import answer_of, logged, records
+from oclok.service.decisions import answer_of, logged
 from oclok.service.log import Event
+from oclok.service.packing import records
 from oclok.service.problems import NotFoundError
 from oclok.service.replica import Replica
 from oclok.service.service import Service
