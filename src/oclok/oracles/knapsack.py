@@ -142,8 +142,8 @@ def _best_choice(
     profit: FloatArray, weight: FloatArray, room: float, deadline: Deadline
 ) -> tuple[BoolArray, float]:
     """Return which candidates to choose, as a mask of shape (N,), and the proven gap."""
-    with np.errstate(divide="ignore", over="ignore"):
-        density = profit / weight
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        density = np.where(weight == 0, np.inf, profit / weight)  # a scaled profit may be 0
     by_density = np.argsort(-density, kind="stable")
     filled = np.cumsum(weight[by_density])
     split = int(np.searchsorted(filled, room, side="right"))
