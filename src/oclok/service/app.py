@@ -14,6 +14,8 @@ from oclok.service import problems
 from oclok.service.access import Access
 from oclok.service.api_page import add_api_page
 from oclok.service.background import Background
+from oclok.service.config import Config
+from oclok.service.connections import exit_in_time
 from oclok.service.database import Database
 from oclok.service.limits import Limits
 from oclok.service.metrics import Metrics
@@ -22,10 +24,12 @@ from oclok.service.routes import routes
 from oclok.service.service import Service
 
 
-def create_app(storage: str) -> FastAPI:
-    """Return the application for the database at a URL, which is migrated if need be."""
+def create_app(config: Config | str) -> FastAPI:
+    """Return the application for a storage URL or options; the database is migrated if need be."""
+    if isinstance(config, str):
+        config = Config(storage=config)
     import_module("sklearn.gaussian_process.kernels")  # seconds that the first decision would wait
-    database = Database(storage)
+    database = Database(config.database_url)
     database.migrate()
     service = Service(database)
     access = Access(database)
@@ -34,6 +38,7 @@ def create_app(storage: str) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        exit_in_time()
         background.start()
         yield
         background.stop()
@@ -47,6 +52,7 @@ def create_app(storage: str) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,  # stable names for clients
         docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
         redoc_url=None,
+        root_path=config.root_path,
     )
     app.state.service = service
     problems.install(app)

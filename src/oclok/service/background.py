@@ -54,7 +54,7 @@ class Background:
         """End, and wait for what is under way."""
         self._stop.set()
         for thread in self._threads:
-            thread.join(timeout=30)
+            thread.join(timeout=5)
 
     def _run(self) -> None:
         while not self._stop.is_set():

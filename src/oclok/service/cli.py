@@ -3,21 +3,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from oclok.errors import OclokError
+from oclok.service.config import Config, with_password
 
 if TYPE_CHECKING:
     from oclok.service.database import Database
 
 Storage = Annotated[
-    str, typer.Option(help="Where everything is kept: sqlite:///FILE or postgresql://….")
+    str,
+    typer.Option(
+        help="Where everything is kept: sqlite:///FILE or postgresql://….", envvar="OCLOK_STORAGE"
+    ),
 ]
-DEFAULT = "sqlite:///oclok.db"
+DEFAULT = Config.storage
 
 
 def main() -> None:
@@ -39,27 +46,47 @@ def add_commands(app: typer.Typer) -> None:
     app.add_typer(keys_app, name="keys")
 
 
-def serve(
-    storage: Storage = DEFAULT,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
-    workers: Annotated[int, typer.Option(help="Number of processes.")] = 1,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Make a demo agent and send it traffic.")
-    ] = False,
-) -> None:
+def serve(demo: bool = False, **options: Any) -> None:
     """Answer decisions over HTTP, with a page at /.
 
     `oclok serve` keeps everything in oclok.db in this folder. `oclok serve --storage
-    postgresql://user:password@host/name --workers 4` is for more than one machine can do.
+    postgresql://USER@HOST/NAME --workers 4` is for more than one machine can do; the password
+    comes from OCLOK_STORAGE_PASSWORD or --password-file. Every option is also an environment
+    variable, such as OCLOK_MAX_MODELS.
     """
     from oclok.service.server import serve as run
 
+    config = Config(**options)
     if demo:
         from oclok.service import demo as traffic
 
-        traffic.start(f"http://{host}:{port}")
-    run(storage, host, port, workers)
+        traffic.start(f"http://{config.host}:{config.port}")
+    run(config)
+
+
+def _serve_parameters() -> list[inspect.Parameter]:
+    """Return one parameter per option of `Config`, and `--demo`."""
+    parameters = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=Annotated[
+                get_type_hints(Config)[each.name],
+                typer.Option(help=each.metadata["help"], envvar=f"OCLOK_{each.name.upper()}"),
+            ],
+        )
+        for each in dataclasses.fields(Config)
+    ]
+    demo = typer.Option("--demo", help="Make a demo agent and send it traffic.")
+    parameter = inspect.Parameter(
+        "demo", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, demo]
+    )
+    return [*parameters, parameter]
+
+
+serve.__signature__ = inspect.Signature(_serve_parameters())  # type: ignore[attr-defined]
+serve.__annotations__ = {}
 
 
 def replay(
@@ -95,7 +122,7 @@ def export(
 def _database(storage: str) -> Database:
     from oclok.service.database import Database
 
-    database = Database(storage)
+    database = Database(with_password(storage, os.environ.get("OCLOK_PASSWORD_FILE")))
     database.migrate()
     return database
 

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, make_url
 
 from oclok.errors import StorageError
+from oclok.service.config import without_password
 
 try:
     import fcntl
@@ -73,9 +74,9 @@ class Database:
         self._appenders: list[Any] = []
         try:
             parsed = make_url(url)
-        except sa.exc.ArgumentError:
+        except (sa.exc.ArgumentError, ValueError):
             raise StorageError(
-                f"storage must be sqlite:///FILE or postgresql://…; got {url!r}"
+                f"storage must be sqlite:///FILE or postgresql://…; got {without_password(url)!r}"
             ) from None
         if parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:"):
             self.is_sqlite = True

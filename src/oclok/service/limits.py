@@ -1,19 +1,22 @@
-"""What is looked at before a request is read: its size, its type, its host."""
+"""Checks before a request is read: its size, its type, its host, and how fast it arrives."""
 # Tested in tests/service/test_routes.py: bodies beyond the limits are refused over HTTP.
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oclok.service.access import Access
+from oclok.service.connections import BODY_SECONDS
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
 from oclok.service.requests import MOST_BYTES
+from oclok.service.telemetry import note_answer, request_id, traced
 
-#: Told to browsers: scripts and data come from here and nowhere else.
+#: Browsers load scripts and data from here and nowhere else.
 HEADERS = [
     (
         b"content-security-policy",
@@ -26,7 +29,7 @@ HEADERS = [
 
 
 class Limits:
-    """Middleware that refuses bodies that are too large, or not JSON, and hosts that are not us."""
+    """Middleware that refuses bodies that are too large, too slow or not JSON, and other hosts."""
 
     def __init__(self, app: ASGIApp, access: Access, metrics: Metrics) -> None:
         self.app, self.access, self.metrics = app, access, metrics
@@ -38,10 +41,22 @@ class Limits:
             return
         start = time.perf_counter()
         headers = dict(scope["headers"])
-        seen = {"status": 500, "size": 0}
+        name = request_id(headers.get(b"x-request-id"))
+        fields = {"request": name}
+        if scope["path"].startswith("/v1/agents/"):
+            fields["agent"] = scope["path"].split("/")[3][:64]
+        seen = {"status": 500, "size": 0, "ended": False}
+        deadline = asyncio.get_running_loop().time() + BODY_SECONDS
 
         async def counted() -> Message:
-            message = await receive()
+            try:
+                async with asyncio.timeout_at(None if seen["ended"] else deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(
+                    408, f"the body must arrive within {BODY_SECONDS:g} s", {"Connection": "close"}
+                ) from None
+            seen["ended"] = not message.get("more_body", False)
             seen["size"] += len(message.get("body", b""))
             if seen["size"] > MOST_BYTES:
                 raise HTTPException(413, f"the body must have at most {MOST_BYTES:,} bytes")
@@ -50,24 +65,27 @@ class Limits:
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 seen["status"] = message["status"]
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                own = [*HEADERS, (b"x-request-id", name.encode())]
+                message["headers"] = [*message.get("headers", ()), *own]
             await send(message)
 
         refusal = self._refusal(scope["method"], headers)
-        try:
-            if refusal is not None:
-                await problem(*refusal)(scope, receive, noted)
-            else:
-                await self.app(scope, counted, noted)
-        finally:
-            route = getattr(scope.get("route"), "path", "other")
-            seconds = time.perf_counter() - start
-            self.metrics.request(scope["method"], route, seen["status"], seconds)
+        with traced(scope["method"], "other", fields):
+            try:
+                if refusal is not None:
+                    await problem(*refusal)(scope, receive, noted)
+                else:
+                    await self.app(scope, counted, noted)
+            finally:
+                route = getattr(scope.get("route"), "path", "other")
+                seconds = time.perf_counter() - start
+                self.metrics.request(scope["method"], route, seen["status"], seconds)
+                note_answer(scope["method"], route, seen["status"], seconds)
 
     def _refusal(self, method: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         if not self.access.allows_host(headers.get(b"host", b"").decode("latin-1")):
             return 403, "without keys only requests to localhost are answered; see `oclok keys add`"
-        if method in ("POST", "PUT"):
+        if method in ("POST", "PUT", "PATCH"):
             kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
             if kind != b"application/json":
                 return 415, "the content type must be application/json"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from oclok import __version__
@@ -52,6 +54,7 @@ REASONS = {
     403: "The key may not do this.",
     404: "There is no such agent or decision.",
     409: "There is something else under this name.",
+    408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The body is not declared as JSON.",
     422: "Something in the request is wrong; the detail says what.",
@@ -64,23 +67,42 @@ Bearer = Annotated[
 ]
 
 
+def needs(role: str) -> Any:
+    """Return the dependency of a route that needs a key with a role; `CheckedRoute` checks it."""
+
+    def described(bearer: Bearer) -> None:
+        """Describe the key in the OpenAPI page."""
+
+    described.role = role  # type: ignore[attr-defined]
+    return Depends(described)
+
+
 def routes(service: Service, access: Access, metrics: Metrics, background: Background) -> APIRouter:
     """Return the routes of the API."""
-    router = APIRouter()
 
-    def needs(role: str) -> Any:
-        async def check(request: Request, bearer: Bearer) -> None:
-            agent = request.path_params.get("agent")
-            access.check(request.headers.get("authorization"), role, agent)
+    class CheckedRoute(APIRoute):
+        """A route that checks the key before the body is read."""
 
-        return Depends(check)
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+            roles = [str(getattr(each.dependency, "role", "")) for each in self.dependencies]
+
+            async def checked(request: Request) -> Response:
+                for role in roles:
+                    agent = request.path_params.get("agent")
+                    access.check(request.headers.get("authorization"), role, agent)
+                return await handle(request)
+
+            return checked
+
+    router = APIRouter(route_class=CheckedRoute)
 
     @router.put(
         "/v1/agents/{agent}",
         status_code=201,
         tags=["agents"],
         dependencies=[needs("admin")],
-        responses=_problems(400, 401, 403, 409, 413, 415, 422, 503)
+        responses=_problems(400, 401, 403, 408, 409, 413, 415, 422, 503)
         | {200: {"model": AgentAnswer, "description": "It is there, with the same settings."}},
     )
     def put_agent(agent: AgentPath, settings: Settings, response: Response) -> AgentAnswer:
@@ -120,7 +142,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         status_code=201,
         tags=["decisions"],
         dependencies=[needs("decide")],
-        responses=_problems(400, 401, 403, 404, 413, 415, 422, 503),
+        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
         response_model=DecisionAnswer,
     )
     def post_decision(agent: AgentPath, request: DecisionRequest) -> Any:
@@ -169,7 +191,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         "/v1/agents/{agent}/outcomes",
         tags=["outcomes"],
         dependencies=[needs("learn")],
-        responses=_problems(400, 401, 403, 404, 413, 415, 422, 503),
+        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
         response_model=OutcomesAnswer,
     )
     def post_outcomes(agent: AgentPath, items: Annotated[OutcomeItems, Body()]) -> Any:
@@ -184,7 +206,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         "/v1/agents/{agent}/observations",
         tags=["outcomes"],
         dependencies=[needs("learn")],
-        responses=_problems(400, 401, 403, 404, 413, 415, 422, 503),
+        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
     )
     def post_observations(
         agent: AgentPath, items: Annotated[Observations, Body()]

@@ -12,10 +12,15 @@ import tempfile
 
 from oclok.errors import InputError
 from oclok.service.access import Keys, is_loopback
+from oclok.service.config import Config
+from oclok.service.connections import Connection
 from oclok.service.database import Database
+from oclok.service.telemetry import logging_config
 
-#: By these the processes of the service are told what `serve` was told.
-STORAGE, PARENT = "OCLOK_STORAGE", "OCLOK_PARENT"
+#: Tells workers which process started them.
+PARENT = "OCLOK_PARENT"
+#: Seconds that requests have to end when the process stops; then their connections are cut.
+GRACE_SECONDS = 4
 
 #: Of glibc's malloc.h: from which size on memory is taken from the system, and goes back at once.
 M_MMAP_THRESHOLD, LARGE = -3, 1 << 20
@@ -24,13 +29,12 @@ M_MMAP_THRESHOLD, LARGE = -3, 1 << 20
 M_ARENA_MAX, HEAPS = -8, 1
 
 
-def serve(storage: str, host: str, port: int, workers: int) -> None:
-    """Answer requests until told to stop."""
+def serve(config: Config) -> None:
+    """Answer requests until a signal says to stop."""
     import uvicorn
 
-    if workers < 1:
-        raise InputError(f"workers must be at least 1; got {workers}")
-    database = Database(storage)
+    host, port = config.host, config.port
+    database = Database(config.database_url)
     database.migrate()
     if not is_loopback(host) and not Keys(database).all():
         raise InputError(
@@ -38,22 +42,30 @@ def serve(storage: str, host: str, port: int, workers: int) -> None:
             f"`oclok keys add`"
         )
     database.close()
-    os.environ[STORAGE] = storage
-    if workers > 1:
+    config.to_environment()
+    if config.workers > 1:
         os.environ[PARENT] = str(os.getpid())
         folder = tempfile.TemporaryDirectory(prefix="oclok-metrics-")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder.name
     listening = _listen(host, port)
-    print(f"oclok: http://{f'[{host}]' if ':' in host else host}:{port}/ (API: /docs)", flush=True)
+    scheme = "http" if config.tls_certificate is None else "https"
+    shown = f"[{host}]" if ":" in host else host
+    print(f"oclok: {scheme}://{shown}:{port}{config.root_path}/ (API: /docs)", flush=True)
     uvicorn.run(
         "oclok.service.server:worker",
         factory=True,
         fd=listening.fileno(),
-        workers=workers,
-        log_level="warning",
+        workers=config.workers,
+        http=Connection,
+        log_config=logging_config(config.log_format, config.log_level),
+        access_log=False,
+        root_path=config.root_path,
+        ssl_certfile=config.tls_certificate,
+        ssl_keyfile=config.tls_key,
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=30,
+        timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_worker_healthcheck=60,  # a machine that is busy is not a worker that hangs
     )
 
@@ -79,7 +91,7 @@ def worker() -> object:
 
     keep_memory_small()
     use_one_blas_thread()
-    app = create_app(os.environ[STORAGE])
+    app = create_app(Config.from_environment())
     # Modules stay: 180,000 objects that the garbage collector would go through again and again, for
     # up to 250 ms in which all requests wait; what comes later are some thousands.
     gc.collect()

@@ -1,0 +1,101 @@
+"""What the service says of itself: log lines with request ids, and OpenTelemetry traces."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import secrets
+from collections.abc import Iterator
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+try:
+    from opentelemetry import trace
+except ImportError:  # traces are optional
+    trace = None  # type: ignore[assignment]
+
+ACCESS = logging.getLogger("oclok.access")
+#: Id and agent of the request that the current task or thread works on.
+REQUEST: ContextVar[dict[str, str] | None] = ContextVar("oclok_request", default=None)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message, and the request if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as JSON."""
+        entry: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **(REQUEST.get() or {}),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            entry["error"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """The same for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as a line, with its traceback below."""
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields = {**(REQUEST.get() or {}), **getattr(record, "fields", {})}
+        words = [when, record.levelname, record.getMessage()]
+        words += [f"{name}={value}" for name, value in fields.items()]
+        line = " ".join(words)
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def logging_config(style: str, level: str) -> dict[str, Any]:
+    """Return the configuration for `logging.config.dictConfig`: everything to standard error."""
+    formatter = JsonFormatter if style == "json" else TextFormatter
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": f"{__name__}.{formatter.__name__}"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["stderr"], "level": level.upper()},
+    }
+
+
+def request_id(given: bytes | None) -> str:
+    """Return the id that a client or proxy gave its request, or a new one."""
+    if given is not None and re.fullmatch(rb"[A-Za-z0-9._:-]{1,128}", given):
+        return given.decode()
+    return secrets.token_hex(8)
+
+
+@contextlib.contextmanager
+def traced(method: str, path: str, fields: dict[str, str]) -> Iterator[None]:
+    """Run a request with its id in all log lines and, where OpenTelemetry is set up, in a span."""
+    token = REQUEST.set(fields)
+    try:
+        if trace is None:
+            yield
+        else:
+            name = f"{method} {path}"
+            with trace.get_tracer("oclok").start_as_current_span(name, kind=trace.SpanKind.SERVER):
+                yield
+    finally:
+        REQUEST.reset(token)
+
+
+def note_answer(method: str, route: str, status: int, seconds: float) -> None:
+    """Log a request that was answered, and add its route and status to its span."""
+    if ACCESS.isEnabledFor(logging.INFO):
+        fields = {"status": status, "ms": round(1000 * seconds, 2)}
+        ACCESS.info("%s %s", method, route, extra={"fields": fields})
+    if trace is not None:
+        span = trace.get_current_span()
+        if span.is_recording():
+            span.update_name(f"{method} {route}")
+            span.set_attribute("http.request.method", method)
+            span.set_attribute("http.route", route)
+            span.set_attribute("http.response.status_code", status)

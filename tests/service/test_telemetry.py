@@ -1,0 +1,74 @@
+"""Log lines that can be searched, and traces."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import pytest
+
+from oclok.service.telemetry import JsonFormatter, TextFormatter, note_answer, request_id, traced
+
+
+def record(message: str = "hello", **fields) -> logging.LogRecord:
+    entry = logging.LogRecord("oclok.service", logging.WARNING, "", 0, message, (), None)
+    entry.fields = fields
+    return entry
+
+
+def test_a_line_is_one_json_object_with_level_time_agent_and_request():
+    with traced("GET", "/x", {"request": "r1", "agent": "a"}):
+        line = JsonFormatter().format(record(status=200))
+    entry = json.loads(line)
+    assert "\n" not in line
+    assert entry["level"] == "warning"
+    assert entry["time"].endswith("+00:00")
+    assert (entry["request"], entry["agent"], entry["status"]) == ("r1", "a", 200)
+    assert "request" not in json.loads(JsonFormatter().format(record()))
+    assert "request=r1" in _text({"request": "r1"})
+
+
+def _text(fields) -> str:
+    with traced("GET", "/x", fields):
+        return TextFormatter().format(record())
+
+
+def test_errors_have_their_traceback():
+    try:
+        raise ValueError("wrong")
+    except ValueError:
+        entry = record()
+        entry.exc_info = sys.exc_info()
+    assert "ValueError: wrong" in json.loads(JsonFormatter().format(entry))["error"]
+    assert "ValueError: wrong" in TextFormatter().format(entry)
+
+
+def test_request_ids_of_proxies_are_kept_if_they_are_sane():
+    assert request_id(b"abc-1") == "abc-1"
+    assert request_id(b"a b") != "a b"
+    assert len(request_id(None)) == 16
+    assert request_id(None) != request_id(None)
+
+
+def test_answers_have_the_id_of_their_request(server):
+    answer = server.client.get("/healthz", headers={"x-request-id": "mine"})
+    assert answer.headers["x-request-id"] == "mine"
+    assert server.client.get("/healthz").headers["x-request-id"] != "mine"
+
+
+def test_requests_are_spans():
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    from opentelemetry import trace
+
+    exporter = memory.InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    with traced("GET", "other", {"request": "r"}):
+        note_answer("GET", "/v1/agents", 200, 0.01)
+    [span] = exporter.get_finished_spans()
+    assert span.name == "GET /v1/agents"
+    assert span.attributes["http.response.status_code"] == 200
