@@ -12,7 +12,6 @@ from fastapi import FastAPI
 from oclok import __version__
 from oclok.service import problems
 from oclok.service.access import Access
-from oclok.service.api_page import add_api_page
 from oclok.service.background import Background
 from oclok.service.config import Config
 from oclok.service.connections import exit_in_time
@@ -58,6 +57,5 @@ def create_app(config: Config | str) -> FastAPI:
     problems.install(app)
     app.include_router(routes(service, access, metrics, background))
     app.include_router(page_routes())
-    add_api_page(app)
     app.add_middleware(Limits, access=access, metrics=metrics)
     return app

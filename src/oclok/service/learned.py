@@ -68,7 +68,7 @@ def _curve(replica: Replica, arms: list[dict[str, Any]], name: str) -> tuple[flo
     """Return the variance that a feature makes in what is expected, and its curve."""
     values = _values([arm.get(name) for arm in arms])
     varied = {
-        (row, column): {**arm, name: value}
+        row * len(values) + column: {**arm, name: value}
         for row, arm in enumerate(arms)
         for column, value in enumerate(values)
     }

@@ -1,54 +1,62 @@
-"""The page at `/`: a shell whose script asks the API; nothing of an agent is in its HTML."""
+"""The page at `/`: a shell whose scripts call the API; nothing of an agent is in its HTML."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import resources
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import Response
 
-FILES = {
-    "elements.js": "text/javascript",
-    "charts.js": "text/javascript",
-    "page.js": "text/javascript",
-    "page.css": "text/css",
-    "icon.svg": "image/svg+xml",
+from oclok.service.conditional import etag, packed
+
+KINDS = {
+    "html": "text/html",
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
 }
 
 
 def page_routes() -> APIRouter:
-    """Return the routes of the page and of what it needs."""
+    """Return the routes of the page, of the API's reference, and of what they need."""
     router = APIRouter(include_in_schema=False)
 
-    def page() -> Response:
-        return Response(_file("page.html"), media_type="text/html; charset=utf-8")
+    def page(request: Request) -> Response:
+        return _served(request, "page.html")
+
+    def reference(request: Request) -> Response:
+        return _served(request, "reference.html")
+
+    def static(request: Request, name: str) -> Response:
+        return _served(request, name)
 
     for path in ("/", "/agents/{agent}", "/agents/{agent}/decisions/{decision}"):
         router.add_api_route(path, page, methods=["GET"])
-
-    def plotly() -> Response:
-        headers = {"Cache-Control": "public, max-age=86400"}
-        return Response(_plotly(), media_type="text/javascript", headers=headers)
-
-    router.add_api_route("/static/plotly.min.js", plotly, methods=["GET"])
-    for name, kind in FILES.items():
-        router.add_api_route(f"/static/{name}", _served(name, kind), methods=["GET"])
+    router.add_api_route("/docs", reference, methods=["GET"])
+    router.add_api_route("/static/{name:path}", static, methods=["GET"])
     return router
 
 
-def _served(name: str, kind: str):  # type: ignore[no-untyped-def]
-    def serve() -> Response:
-        return Response(_file(name), media_type=f"{kind}; charset=utf-8")
-
-    return serve
-
-
-@cache
-def _file(name: str) -> bytes:
-    return resources.files("oclok.service").joinpath("static", name).read_bytes()
+def _served(request: Request, name: str) -> Response:
+    found = _files().get(name)
+    if found is None:
+        raise HTTPException(404, f"there is no file {name!r}")
+    content, kind, tag = found
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"ETag": tag})
+    return packed(request, content, kind, tag)
 
 
 @cache
-def _plotly() -> bytes:
-    return resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+def _files() -> dict[str, tuple[bytes, str, str]]:
+    """Return content, type and entity tag of every file there is, by its path."""
+    folder = resources.files("oclok.service").joinpath("static")
+    found = {}
+    for place, prefix in ((folder, ""), (folder.joinpath("vendor"), "vendor/")):
+        for file in place.iterdir():
+            kind = KINDS.get(file.name.rsplit(".", 1)[-1])
+            if kind is not None:
+                content = file.read_bytes()
+                found[prefix + file.name] = (content, f"{kind}; charset=utf-8", etag(content))
+    return found

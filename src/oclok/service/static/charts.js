@@ -1,71 +1,110 @@
-// Figures, each with a label that says in words what it shows.
-"use strict";
+// Figures by uPlot, each with a label that says in words what it shows, and a legend that names
+// what is drawn. Colours follow the theme.
+import { el } from "/static/dom.js";
 
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const charts = new Set();
+dark.addEventListener("change", () => charts.forEach((chart) => chart.redraw()));
 
-function draw(node, label, traces, layout = {}) {
-  node.setAttribute("role", "img");
-  node.setAttribute("aria-label", label);
-  const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--line"), automargin: true };
-  const look = {
-    margin: { l: 50, r: 10, t: 10, b: 40 }, showlegend: false,
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: colour("--ink"), family: "system-ui, sans-serif", size: 12 }, ...layout,
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Returns { node, draw(label, data, options) }; `series` is uPlot's, with names of colours.
+export function figure(series, { height = 220, bands = [], time = true, unit = "" } = {}) {
+  const plot = el("div", { class: "plot", role: "img" });
+  const node = el("figure", {}, plot, legend(series));
+  let chart = null, latest = null;
+  const draw = (label, data, more = {}) => {
+    latest = [label, data, more];
+    plot.setAttribute("aria-label", label);
+    if (chart && !more.values) return chart.setData(data);
+    chart?.destroy();
+    chart = new uPlot(options(plot, more), data, plot);
+    return chart;
   };
-  look.xaxis = { ...axis, ...(layout.xaxis || {}) };
-  look.yaxis = { ...axis, ...(layout.yaxis || {}) };
-  Plotly.react(node, traces, look, { displayModeBar: false, responsive: true });
-}
-
-function drawOutcomes(node, { points, noise_std: noise }) {
-  const rounds = new Map();
-  points.outcome.forEach((y, n) => {
-    if (y === null) return;
-    const seen = rounds.get(points.round[n]) || { count: 0, y: 0, mean: 0, variance: 0 };
-    seen.count += 1;
-    seen.y += y;
-    seen.mean += points.mean[n] ?? NaN; // nothing was expected, and nothing is drawn
-    seen.variance += (points.std[n] ?? NaN) ** 2 + (noise ?? 0) ** 2;
-    rounds.set(points.round[n], seen);
+  const options = (box, { values }) => ({
+    width: Math.max(box.clientWidth, 200), height, legend: { show: false }, bands: bands.map((band) => ({ ...band, fill: colour("--band") })),
+    cursor: { drag: { x: false, y: false }, points: { size: 7 } },
+    scales: { x: { time } },
+    axes: [
+      axis(values ? { values: (_, splits) => splits.map((at) => values[at] ?? ""), splits: () => values.map((_, n) => n) } : {}),
+      axis({ size: 52, values: (_, splits) => splits.map((at) => `${Number(at.toPrecision(6))}${unit}`) }),
+    ],
+    series: [{}, ...series.map(({ stroke, fill, ...rest }) => ({
+      ...rest, stroke: stroke ? colour(stroke) : "transparent", fill: fill ? colour(fill) : undefined,
+    }))],
+    hooks: { setCursor: [(u) => tooltip(u, series, values)] },
   });
-  const x = [...rounds.keys()].sort((a, b) => a - b);
-  const of = (read) => x.map((round) => read(rounds.get(round)));
-  const width = (seen) => (2 * Math.sqrt(seen.variance)) / seen.count;
-  const line = { color: "rgba(0,0,0,0)" };
-  draw(node, `Mean outcome of each of the latest ${x.length} rounds, and the 95% band that was expected`, [
-    { x, y: of((s) => s.mean / s.count - width(s)), mode: "lines", line, hoverinfo: "skip" },
-    { x, y: of((s) => s.mean / s.count + width(s)), mode: "lines", line, fill: "tonexty",
-      fillcolor: colour("--band"), hoverinfo: "skip" },
-    { x, y: of((s) => s.mean / s.count), mode: "lines", line: { color: colour("--accent"), width: 1.5 }, name: "expected" },
-    { x, y: of((s) => s.y / s.count), mode: "markers", marker: { color: colour("--ink"), size: 5 }, name: "seen" },
-  ], { xaxis: { title: { text: "round" } }, yaxis: { title: { text: "mean outcome of the chosen arms" } } });
+  const axis = (more) => ({
+    stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px system-ui", ...more,
+  });
+  new ResizeObserver(() => chart?.setSize({ width: Math.max(plot.clientWidth, 200), height })).observe(plot);
+  charts.add({ redraw: () => { if (latest) { chart?.destroy(); chart = null; draw(...latest); } } });
+  return { node, draw };
 }
 
-function drawCoverage(node, calibration) {
-  const levels = calibration ? Object.keys(calibration.coverage).map(Number) : [];
-  const seen = levels.map((level) => calibration.coverage[level]);
-  const said = levels.map((level, n) => `${number(100 * (seen[n] ?? NaN), 3)}% of outcomes in the ${100 * level}% band`).join(", ");
-  draw(node, `Calibration: ${said}`, [
-    { x: [0, 1], y: [0, 1], mode: "lines", line: { color: colour("--soft"), dash: "dot" }, hoverinfo: "skip" },
-    { x: levels, y: seen, mode: "lines+markers", marker: { color: colour("--accent"), size: 9 } },
-  ], { xaxis: { title: { text: "expected share" }, range: [0, 1] }, yaxis: { title: { text: "seen share" }, range: [0, 1.02] } });
+function legend(series) {
+  return el("figcaption", {}, ...series.filter((one) => one.label).map((one) =>
+    el("span", { class: `key ${one.key ?? "line"}`, style: `--key: var(${one.swatch ?? one.stroke})` }, one.label)));
 }
 
-function drawBands(node, arms) {
-  const shown = arms.slice(0, 150);
-  const x = shown.map((arm) => String(arm.id).replace(/[<>&]/g, " "));
-  const trace = (chosen, name, color) => ({
-    x, y: shown.map((arm) => (arm.chosen === chosen ? arm.mean : null)), name, mode: "markers",
-    marker: { color, size: 8 },
-    error_y: { type: "data", array: shown.map((arm) => 2 * (arm.std || 0)), color } });
-  draw(node, `Mean and 95% band of ${shown.length} arms, best index first`, [
-    trace(true, "chosen", colour("--accent")), trace(false, "not chosen", colour("--soft")),
-    { x, y: shown.map((arm) => arm.index), mode: "markers", name: "index",
-      marker: { symbol: "line-ew-open", size: 12, line: { width: 2.5 }, color: colour("--warn") } },
-    { x, y: shown.map((arm) => arm.outcome), mode: "markers", name: "outcome",
-      marker: { symbol: "x", size: 9, color: colour("--good") } },
-  ], { showlegend: true, legend: { orientation: "h", y: 1.15 }, xaxis: { type: "category" },
-    yaxis: { title: { text: "outcome" } } });
+function tooltip(u, series, values) {
+  let box = u.over.querySelector(".tip");
+  if (!box) u.over.append(box = el("div", { class: "tip" }));
+  const at = u.cursor.idx;
+  box.hidden = at === null || at === undefined;
+  if (box.hidden) return;
+  const head = values ? values[at] : new Date(u.data[0][at] * 1000).toLocaleString();
+  const lines = series.map((one, n) => [one.tip ?? one.label, u.data[n + 1][at]])
+    .filter(([name, value]) => name && value !== null && value !== undefined)
+    .map(([name, value]) => `${name}: ${Number(value.toPrecision(4))}`);
+  box.replaceChildren(...[head, ...lines].map((line) => el("div", {}, String(line))));
+  box.classList.toggle("left", u.cursor.left > u.over.clientWidth / 2);
+}
+
+const none = { show: false };
+const dots = (...more) => uPlot.paths.points()(...more);
+
+export function outcomesFigure() {
+  const chart = figure([
+    { tip: "expected at most", points: none },
+    { tip: "expected at least", points: none },
+    { label: "mean outcome expected when decided, with 95% band", tip: "expected", stroke: "--accent", width: 1.5, points: none, spanGaps: true, key: "band" },
+    { label: "mean outcome seen", stroke: "--ink", fill: "--ink", width: 1, paths: dots, points: { ...none, size: 6 }, key: "dot" },
+  ], { bands: [{ series: [1, 2] }] });
+  return {
+    node: chart.node,
+    draw: (history) => {
+      const x = history.mean.map((_, n) => history.start + (n + 0.5) * history.step);
+      chart.draw(`Mean outcome over time in ${x.length} steps, and the 95% band expected when the decisions were made`,
+        [x, history.upper, history.lower, history.expected, history.mean]);
+    },
+  };
+}
+
+export function trafficFigure() {
+  const chart = figure([
+    { label: "decisions per minute", stroke: "--accent", fill: "--band", width: 1.5, points: none, key: "area" },
+    { label: "outcomes that never came, per minute", stroke: "--bad", width: 1.5, points: none },
+  ], { height: 150 });
+  return {
+    node: chart.node,
+    draw: (history) => {
+      const x = history.mean.map((_, n) => history.start + (n + 0.5) * history.step);
+      const rate = (counts) => counts.map((count) => (60 * count) / history.step);
+      chart.draw("Decisions and lost outcomes per minute over time", [x, rate(history.decisions), rate(history.never_came)]);
+    },
+  };
+}
+
+export function curveFigure(curve) {
+  const isNumber = curve.values.every((value) => typeof value === "number");
+  const steps = isNumber ? {} : { paths: dots, fill: "--accent", points: { ...none, size: 9 } };
+  const chart = figure([
+    { tip: "at most", points: none },
+    { tip: "at least", points: none },
+    { tip: "expected", stroke: "--accent", width: 2, points: none, ...steps },
+  ], { bands: [{ series: [1, 2] }], height: 150, time: false });
+  const x = isNumber ? curve.values : curve.values.map((_, n) => n);
+  const labels = isNumber ? {} : { values: curve.values.map((value) => String(value)) };
+  return { node: chart.node, draw: () => chart.draw(`Expected outcome by ${curve.name}, with 95% band`, [x, curve.upper, curve.lower, curve.mean], labels) };
 }

@@ -1,0 +1,49 @@
+// One verdict per agent, by one function of the server; here it only gets a colour and a word.
+import { el } from "/static/dom.js";
+
+const WORDS = { green: "Well", amber: "Look into it", red: "Broken", grey: "Too early" };
+
+//: Where to look, by the kind of a finding: a filter of decisions, or a part of the page.
+const LINKS = {
+  quarantine: ["?status=quarantined#decisions", "Show these decisions"],
+  lost: ["?status=never_came#decisions", "Show these decisions"],
+  late: ["?status=waiting#decisions", "Show these decisions"],
+  drift: ["?range=day#outcomes", "Show outcomes over time"],
+  calibration: ["#calibration", "Show calibration"],
+  range: ["#learned", "Show features"], category: ["#learned", "Show features"],
+  constant: ["#learned", "Show features"], ignored: ["#settings", "Show settings"],
+};
+
+export function verdictChip({ level }) {
+  return el("span", { class: `chip verdict ${level}` }, WORDS[level]);
+}
+
+export function verdictPanel() {
+  const node = el("section", { class: "verdict-panel", "aria-label": "Is it well?" });
+  return {
+    node,
+    show: ({ verdict, health }) => {
+      const others = health.filter(({ kind, message }) => kind !== verdict.kind || !same(verdict.summary, message));
+      node.className = `verdict-panel ${verdict.level}`;
+      node.replaceChildren(
+        el("p", { class: "summary" }, verdictChip(verdict), " ", verdict.summary),
+        ...(verdict.action ? [el("p", {}, ...code(verdict.action), " ", where(verdict.kind))] : []),
+        ...(others.length ? [el("details", {}, el("summary", {}, `${others.length} more to know`),
+          el("ul", {}, ...others.map(({ kind, severity, message }) =>
+            el("li", { class: severity }, `${message}. `, where(kind)))))] : []),
+      );
+    },
+  };
+}
+
+const same = (summary, message) => summary.toLowerCase().startsWith(message.toLowerCase());
+
+function where(kind) {
+  const [href, text] = LINKS[kind] ?? [];
+  return href ? el("a", { href: href.startsWith("#") ? location.search + href : href }, text) : "";
+}
+
+// `this` becomes code.
+function code(text) {
+  return text.split("`").map((part, n) => (n % 2 ? el("code", {}, part) : part));
+}
