@@ -10,8 +10,8 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.collections import PathCollection
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PathCollection
 
 from oclok.bench import figures
 from oclok.bench.analysis import measures
