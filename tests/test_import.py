@@ -57,3 +57,17 @@ def test_the_version_is_printed_without_any_extra():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == f"oclok {__version__}\n"
+
+
+def test_without_pandas_a_table_names_the_extra():
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "from oclok import Agent\n"
+        "from oclok.errors import MissingExtraError\n"
+        "from oclok.oracles import TopK\n"
+        "decision = Agent(oracle=TopK(1)).decide({'a': {'x': 1.0}, 'b': {'x': 2.0}})\n"
+        "try: decision.table()\n"
+        "except MissingExtraError as error: assert \"'oclok[agent]'\" in str(error), error\n"
+        "else: raise AssertionError"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok import Agent
-from oclok.errors import InputError, OclokError, OracleError
+from oclok.errors import FeedbackError, InputError, OclokError, OracleError
 from oclok.oracles import TopK
 from oclok.persistence import dumps
 from oclok.policies import UCB, BayesUCB, OClokUCB, Random, ThompsonSampling
@@ -305,3 +305,11 @@ def test_a_random_policys_propensities_are_in_the_decision() -> None:
     assert plain.offer.propensity is None
     assert "propensity" not in plain.table()
     assert plain.to_dict()["chosen"][0].keys() == {"id", "mean", "std", "index"}
+
+
+def test_a_decision_in_the_place_of_its_id_is_an_error_that_says_so():
+    agent = new_agent()
+    decision = agent.decide(some(0))
+    with pytest.raises(FeedbackError, match=r"decision\.id"):
+        agent.learn(decision, dict.fromkeys(decision.chosen, 1.0))
+    assert repr(agent).startswith("<Agent: oracle=")

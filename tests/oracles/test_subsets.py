@@ -189,3 +189,8 @@ def test_partition_refuses_limits_of_a_wrong_type_even_without_base_arms():
 def test_partition_passes_the_suite():
     check_oracle(Partition([0, 1, 1, 2, 2, 2, 0, 3], {0: 1, 1: 2, 2: 2, 3: 0}))
     check_oracle(Partition(list("aabbab"), 2))
+
+
+def test_fewer_arms_than_k_are_all_taken_with_a_warning():
+    with pytest.warns(UserWarning, match=r"TopK\(.*9\) got fewer than k base arms"):
+        assert TopK(9)([0.1, 0.3, 0.2]).tolist() == [0, 1, 2]

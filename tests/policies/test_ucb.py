@@ -45,3 +45,8 @@ def test_a_width_that_is_none_is_refused(wrong: object) -> None:
 
 def test_it_conforms() -> None:
     check_policy(lambda: UCB(RBF(0.5), 0.1, TopK(3), condition_on_chosen="guaranteed"))
+
+
+def test_an_oracle_in_the_place_of_the_kernel_is_an_error_that_says_where_it_goes():
+    with pytest.raises(InputError, match=r"UCB\(oracle=TopK"):
+        UCB(TopK(2))

@@ -200,6 +200,12 @@ class Agent(Persistent):
         made, _ = self._oracle_for(oracle, offered, included, excluded)
         return known.encode(offered, frozenset(offered.names)), made
 
+    def __repr__(self) -> str:
+        with self._lock:
+            waiting = self._feedback.decisions.waiting
+        policy = type(self.policy).__name__
+        return f"<Agent: oracle={self.oracle!r}, {policy}, {waiting} outcomes awaited>"
+
     def learn(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
     ) -> Learned:

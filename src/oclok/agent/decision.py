@@ -11,6 +11,7 @@ import numpy as np
 
 from oclok.agent.arms import ArmId
 from oclok.errors import FeedbackError
+from oclok.extras import needs
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray, IntArray
 
@@ -81,7 +82,8 @@ class AgentDecision:
 
     def table(self) -> pd.DataFrame:
         """Return mean, std, index and chosen of every arm, indexed by arm id, best index first."""
-        import pandas as pd
+        with needs("agent"):
+            import pandas as pd
 
         offer = self._known_offer()
         is_chosen = np.zeros(len(offer.ids), dtype=bool)

@@ -170,6 +170,8 @@ class Decisions(Persistent):
 
     def record(self, decision: str) -> Record:
         """Return a decision; its arrays are views, to be read only."""
+        if not isinstance(decision, str):
+            raise FeedbackError(f"expected the id of a decision, decision.id; got {decision!r}")
         row = self._row.get(decision)
         if row is None:
             raise FeedbackError(

@@ -10,6 +10,7 @@ import numpy as np
 from oclok.agent.arms import ArmId
 from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.decisions import Decisions, Record, Status
+from oclok.extras import needs
 from oclok.oracles.base import Oracle
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class Explanation:
 
     def table(self) -> pd.DataFrame:
         """Return one row per arm, indexed by arm id, best index first."""
-        import pandas as pd
+        with needs("agent"):
+            import pandas as pd
 
         rows = [
             {

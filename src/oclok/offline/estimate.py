@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtrit
 
+from oclok.extras import needs
 from oclok.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class Estimate:
 
     def table(self) -> pd.DataFrame:
         """Return the estimate as a table with one row, for `pandas.concat`."""
-        import pandas as pd
+        with needs("agent"):
+            import pandas as pd
 
         row = {**self.__dict__, "warnings": "; ".join(map(str, self.warnings))}
         return pd.DataFrame([row])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, cast
 
@@ -21,7 +22,8 @@ from oclok.validation import as_count, as_positions, as_vector
 class TopK(ParametricOracle):
     """Choose the k base arms with the largest indices, whatever base arms there are.
 
-    Always exactly k of them, also where indices are negative; all of them where fewer are there.
+    Always exactly k of them, also where indices are negative; if there are fewer, all of
+    them, with a warning.
     Exact: α = 1. Between equal indices the lower position is chosen.
 
     The expected reward is `reward(Σ means)`. Its constant B (`lipschitz`) is 1 for the sum and
@@ -123,6 +125,9 @@ class TopK(ParametricOracle):
     def _solve(self, index: FloatArray) -> IntArray:
         if index.size == 0:
             raise InfeasibleError("no base arms: TopK needs at least one to choose from")
+        if index.size < self.k:
+            # Shown once per place by Python's default filter.
+            warnings.warn(f"{self!r} got fewer than k base arms: it takes all", stacklevel=2)
         if self._include.size == self._exclude.size == 0:
             return _top(index, self.k)
         free = self._is_free(index.size).nonzero()[0]

@@ -214,6 +214,8 @@ def _posterior(
     posterior: Posterior | None,
     forget: Window | Discount | None,
 ) -> Posterior:
+    if isinstance(kernel, Oracle):
+        raise InputError(f"the oracle goes to oracle=, such as UCB(oracle={kernel!r})")
     if posterior is not None:
         if kernel is not None or noise_std is not None or forget is not None:
             raise InputError("give kernel= and noise_std= (and forget=), or posterior=, not both")

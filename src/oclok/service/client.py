@@ -57,6 +57,9 @@ class Client:
         self.agent = agent
         self.http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.http.base_url)!r}, agent={self.agent!r})"
+
     def __getitem__(self, agent: str) -> Client:
         """Return a client of another agent of the same service."""
         other = Client.__new__(type(self))
@@ -113,7 +116,7 @@ class Client:
     ) -> Learned:
         """Learn `{arm id: outcome}` of a decision; `FeedbackError` for those that are refused."""
         items = [
-            {"decision": decision_id, "arm": arm, "outcome": _number(y), "correct": correct}
+            {"decision": _as_id(decision_id), "arm": arm, "outcome": _number(y), "correct": correct}
             for arm, y in outcomes.items()
         ]
         answer = self._call("POST", "/outcomes", items)
@@ -242,3 +245,9 @@ def _value(value: Any) -> Any:
 
 def _number(outcome: float | None) -> float | None:
     return None if outcome is None or math.isnan(outcome) else float(outcome)
+
+
+def _as_id(decision: object) -> str:
+    if not isinstance(decision, str):
+        raise FeedbackError(f"expected the id of a decision, decision.id; got {decision!r}")
+    return decision
