@@ -136,7 +136,8 @@ MADE: dict[str, Callable[[], Persistent]] = {
         ForgettingPosterior(ExactPosterior(RBF(1.0), 0.1), discount=0.9), 20
     ),
     "sparse": lambda: taught(SparsePosterior(RBF(0.5), 0.1, 8, seed=3), 40),
-    "mixture": lambda: taught(MixturePosterior([RBF(0.5)], noise_ratios=(0.1,)), 20),
+    "mixture": lambda: taught(MixturePosterior(), 20, 10),
+    "mixture-given": lambda: taught(MixturePosterior([RBF(0.5)], noise_ratios=(0.1,)), 20),
     # policies
     "oclok-ucb": lambda: played(OClokUCB(**GP, oracle=TopK(2))),
     "oclok-ucb-conditioned": lambda: played(

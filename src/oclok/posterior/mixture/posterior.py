@@ -1,46 +1,74 @@
-"""A mixture of kernels, noise levels and scales: nothing to choose.
+"""The default model: a Gaussian process with a relevance per column, and trees. Nothing to choose.
 
-    y        outcomes less their mean in the first update, (N,)
-    x        contexts scaled to [0, 1] by the arms offered so far, (M, D)
+    y        outcomes, less a constant and in a unit of their own (`generation.py`)
+    w        share of the Gaussian process in the mean (`stacking.py`)
+    g, V     its mean and covariance                h    mean of the trees (`trees.py`)
 
-Each member, a kernel and a noise level, learns as outcomes come (`members.py`); `ensemble.py` says
-which members there are, and `averaging.py` how they are averaged.
+    mean = w g + (1 - w) h            covariance = V + w (1 - w) (g - h)(g - h)ᵀ
+
+With kernels given there are no trees, and one Gaussian process per kernel and noise level, weighed
+by their evidence (`members.py`).
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri, stdtr
 
 from oclok.errors import InputError
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.mixture.averaging import Average, Mixed
-from oclok.posterior.mixture.ensemble import Ensemble, prior_members
-from oclok.posterior.mixture.members import NOISE_RATIOS
-from oclok.posterior.mixture.scaling import ContextScale, Known
+from oclok.posterior.linalg import std_of
+from oclok.posterior.mixture.basis import Features, GivenKernel
+from oclok.posterior.mixture.columns import ColumnMap, Offered
+from oclok.posterior.mixture.generation import Generation, Search, sampled
+from oclok.posterior.mixture.members import Member, covariance, moments, weights_of
+from oclok.posterior.mixture.predictive import Predictive
+from oclok.posterior.mixture.relevance import RelevanceKernel, prior_theta
+from oclok.posterior.mixture.stacking import Stack
+from oclok.posterior.mixture.trees import TREES, ExtraTrees
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import Asked, Prediction
 from oclok.typing import ArrayLike, FloatArray, IntArray
-from oclok.validation import Contexts, as_outcomes, as_positive, check_kernel
+from oclok.validation import as_outcomes, as_positive, check_kernel
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
+#: Noise variances of given kernels, where f has the kernel's variance.
+NOISE_RATIOS = (0.003, 0.03, 0.3)
+#: Up to this many outcomes everything is made anew with each update. The first fit comes then,
+#: and another one whenever outcomes have doubled.
+FIRST_FIT = 20
+#: Variance of f as long as outcomes tell none. Small, so that oracles for probabilities can tell
+#: sets of arms apart.
+UNTOLD = 0.002
+#: How often all trees are grown anew until there are e times the outcomes; at most one tree per so
+#: many outcomes, or one per update.
+RENEWALS, PER_TREE = 2.0, 5
+#: Past errors that the distribution of outcomes goes by.
+ERRORS = 256
+#: How often an extreme outcome has to be met to count as the end of the range.
+MET = 5
+#: Outcomes, of more than two values, below which none are taken for integers.
+LEAST_INTEGERS = 20
+
 
 class MixturePosterior(Posterior):
-    """A posterior that learns which kernel, noise and scale are right.
+    """A posterior that learns which columns matter, how smooth f is, its scale and the noise.
 
     Args:
-        kernels: kernels of f up to its scale, for contexts as they are. Left out, a set that
-            serves any D, for contexts scaled by the arms offered, and one more kernel with a
-            lengthscale per feature that is fitted as outcomes come.
-        noise_ratios: variances of the noise to consider, where f has the kernel's variance.
-        seed: draws the outcomes that fits and trials look at.
+        kernels: kernels of f up to its scale, for contexts as they are. Left out, a kernel with a
+            relevance per column is fitted as outcomes come, and trees are grown.
+        noise_ratios: variances of the noise to consider with given kernels, where f has the
+            kernel's variance.
+        seed: of the trees, and of the outcomes that fits look at.
 
     Examples:
         >>> posterior = MixturePosterior()
@@ -58,107 +86,157 @@ class MixturePosterior(Posterior):
         seed: int = 0,
     ) -> None:
         if kernels is not None and not kernels:
-            raise InputError("kernels must not be empty; leave them out for the default set")
+            raise InputError("kernels must not be empty; leave them out for the default model")
         for kernel in kernels or ():
             check_kernel(kernel)
         if not noise_ratios:
             raise InputError("noise_ratios must not be empty")
-        self._kernels = None if kernels is None else list(kernels)
+        self._kernels = None if kernels is None else [Covariance(kernel) for kernel in kernels]
         self._ratios = [as_positive(ratio, "noise ratio") for ratio in noise_ratios]
         self._seed = seed
+        self._rng = np.random.default_rng(seed)
         self.observations = Observations()
-        self._scale = ContextScale(is_fixed=kernels is not None)
-        self._offset = 0.0
-        self._ensemble: Ensemble | None = None
+        self._offered = Offered(seed)
+        self._generation: Generation | None = None
+        self._search: Search | None = None
+        self._next: Generation | None = None
+        self._next_fit = FIRST_FIT
+        self._forest = ExtraTrees(seed)
+        self._tree_due = 0.0
+        self._stack = Stack()
+        self._errors: FloatArray = np.empty(0)
         self._version: object = object()
-        self._mix: Mixed | None = None
 
     @property
-    def members(self) -> list[tuple[float, Kernel, float]]:
-        """Weight, kernel and noise variance of each member, heaviest first.
+    def members(self) -> list[tuple[float, Any, float]]:
+        """Weight, kernel and noise variance of each member, heaviest first; trees by that name.
 
-        Kernel and noise are those of the outcomes; the contexts of the default set are scaled.
+        Kernel and noise are in units of the outcomes; the default kernel has contexts mapped.
         """
-        return self._mixed().rows()
+        members, unit = self._in_use()
+        share = self._share
+        rows = [
+            (share * float(w), unit**2 * m.scale * _as_kernel(m), unit**2 * m.scale * m.ratio)
+            for w, m in zip(weights_of(members), members, strict=True)
+        ]
+        if share < 1:
+            rows.append((1 - share, "trees", self.noise_std**2))
+        return sorted(rows, key=lambda row: -row[0])
 
     @property
     def kernel(self) -> Kernel:
-        """The heaviest member's kernel, in units of the outcomes."""
-        return self.members[0][1]
+        """The heaviest kernel, in units of the outcomes."""
+        kernel: Kernel = next(row[1] for row in self.members if row[1] != "trees")
+        return kernel
 
     @property
     def prior(self) -> Covariance:  # type: ignore[override]
-        """The heaviest member's kernel, compiled."""
+        """The heaviest kernel, compiled."""
         return Covariance(self.kernel)
 
     @property
     def noise_std(self) -> float:  # type: ignore[override]
         """Standard deviation of the noise: the root of the mean variance over members."""
-        return math.sqrt(self._mixed().noise_variance)
+        members, unit = self._in_use()
+        variances = [member.scale * member.ratio for member in members]
+        return unit * math.sqrt(float(weights_of(members) @ np.array(variances)))
 
     @property
     def dimension(self) -> int | None:
         """D, or None as long as nothing tells."""
-        if self._scale.dimension is not None or self._kernels is None:
-            return self._scale.dimension
-        return next((d for k in self._kernels if (d := Covariance(k).dimension)), None)
+        if self.observations.dimension is not None:
+            return self.observations.dimension
+        if len(self._offered.contexts):
+            return int(self._offered.contexts.shape[1])
+        return next((k.dimension for k in self._kernels or () if k.dimension), None)
 
     @property
     def information_gain(self) -> float:
         """I(r; f) of all outcomes so far, in nats: the mean over members."""
-        return self._mixed().information_gain
+        members, _ = self._in_use()
+        gains = np.array([member.regression.gain for member in members])
+        return float(weights_of(members) @ gains)
 
     @property
     def inducing(self) -> FloatArray:
         """Contexts of the heaviest member's basis functions, shape (rank, D)."""
-        if self._ensemble is None:
-            return np.empty((0, 0))
-        return self._scale.undo(self._mixed().heaviest.posterior.inducing)
+        members, _ = self._in_use()
+        basis = members[int(np.argmax(weights_of(members)))].regression.basis
+        return basis.copy()
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Least and largest outcome possible: those met at least five times; else infinite."""
+        y = self.observations.outcomes
+        if len(y) < MET:
+            return -math.inf, math.inf
+        low, high = float(y.min()), float(y.max())
+        return (
+            low if np.count_nonzero(y == low) >= MET else -math.inf,
+            high if np.count_nonzero(y == high) >= MET else math.inf,
+        )
 
     def predict(self, contexts: Asked) -> Prediction:
         """Return mean and standard deviation of f, without noise, at `contexts` (M, D)."""
-        return self._averaged(self.checked(contexts), self._asked(contexts))
-
-    def screen(self, contexts: Asked) -> Prediction:
-        """Return what is quick to say of many contexts; `sharpen` says the rest of few."""
-        return self._averaged(self.checked(contexts), self._asked(contexts, quick=True))
-
-    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
-        """Return `prediction` with what `predict` says at `positions`."""
-        average = self._asked(prediction, quick=True)
-        sharp = average.sharpened(positions)
-        if all(new is old for new, old in zip(sharp.parts, average.parts, strict=True)):
-            return prediction
-        return self._averaged(prediction.contexts, sharp)
+        X = self.checked(contexts)
+        if isinstance(contexts, Prediction) and contexts.state is self._version:
+            return contexts
+        members, unit = self._in_use(X)
+        parts = [member.regression.features(X) for member in members]
+        mean, variance = moments(members, weights_of(members), parts)
+        mean, variance = self._offset + unit * mean, unit**2 * variance
+        work = _Work(parts, mean, self._forest.predict(X) if len(self._forest) else mean)
+        share = self._share
+        apart = work.trees - work.gp
+        std = std_of(variance + share * (1 - share) * apart**2)
+        return Prediction(X, mean + (1 - share) * apart, std, state=self._version, work=work)
 
     def covariance(self, contexts: Asked) -> FloatArray:
         """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-        return self._asked(contexts).covariance()
+        prediction = self.predict(contexts)
+        work = prediction.work
+        assert isinstance(work, _Work)
+        members, unit = self._in_use(prediction.contexts)
+        total = unit**2 * covariance(members, weights_of(members), work.parts)
+        apart = math.sqrt(self._share * (1 - self._share)) * (work.trees - work.gp)
+        total += np.multiply.outer(apart, apart)
+        return total
 
-    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
-        """Return one joint sample, shape (M,), of f at `contexts` (M, D).
-
-        Draws a member by its weight, its scale, and f given both: a sample of the posterior of
-        the hierarchical prior, in which kernel, noise and scale are unknown.
-        """
-        return self._offset + self._asked(contexts).sample(rng)
+    def predictive(self, contexts: Asked) -> Predictive:
+        """Return the distributions of outcomes at `contexts` (M, D)."""
+        mean, std = self.predict(contexts)
+        y, (low, high) = self.observations.outcomes, self.range
+        is_binary = bool(low < high < math.inf and ((y == low) | (y == high)).all())
+        is_integer = len(y) >= LEAST_INTEGERS and bool((y == np.floor(y)).all())
+        spread = np.hypot(std, self.noise_std)
+        return Predictive(mean, spread, low, high, self._errors, is_binary, is_integer)
 
     def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
-        """Return `count` samples of f at `contexts` (M, D), as `sample` draws; (count, M)."""
-        x = Contexts(self._scale.apply(self.checked(contexts)))
-        return self._offset + self._mixed(x.array.shape[1]).sample_paths(x, count, rng)
+        """Return `count` samples of f at `contexts` (M, D), within the range; (count, M).
+
+        What the basis functions do not represent is drawn independently for each context.
+        """
+        prediction = self.predict(contexts)
+        work = prediction.work
+        assert isinstance(work, _Work)
+        members, unit = self._in_use(prediction.contexts)
+        weights = weights_of(members)
+        mean = moments(members, weights, work.parts)[0]
+        samples = []
+        for member, part, drawn in zip(
+            members, work.parts, rng.multinomial(count, weights), strict=True
+        ):
+            f = member.regression.sample(part, int(drawn), rng)
+            own = member.regression.moments(part)[0]
+            samples.append(own - mean + math.sqrt(member.scale) * (f - own))
+        share = math.sqrt(self._share * (1 - self._share))
+        total = unit * rng.permutation(np.concatenate(samples)) + prediction.mean
+        total += share * np.multiply.outer(rng.standard_normal(count), work.trees - work.gp)
+        return np.clip(total, *self.range)
 
     def offer(self, contexts: Asked) -> None:
-        """Tell which contexts (M, D) were available: their range is what scales contexts."""
-        X = self.checked(contexts)
-        self._scale.see(X)
-        if self._ensemble is None:
-            return
-        parts: Sequence[Asked] = [Contexts(self._scale.apply(X))] * len(self._ensemble.members)
-        if isinstance(contexts, Prediction) and contexts.state is self._version:
-            parts = self._asked(contexts, quick=True).parts
-        for member, part in zip(self._ensemble.members, parts, strict=True):
-            member.posterior.offer(part)
+        """Tell which contexts (M, D) were available: how columns are spread is seen from them."""
+        self._offered.see(self.checked(contexts))
 
     def update(
         self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
@@ -166,41 +244,48 @@ class MixturePosterior(Posterior):
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
         X = self.checked(contexts)
         y, w = self.checked_outcomes(outcomes, weights, len(X))
-        before, count = dict(self.__dict__), len(self)
+        before = self.predict(contexts) if len(self) else None
+        count = len(self)
+        saved = copy.copy(self._generation), _states(self._generation)
         try:
-            if self._ensemble is None:
-                self.observations.extend(X, y, w)
-                ensemble = self._start(X, float(y.mean()))
-                ensemble.learn_first(self._known())
+            self.observations.extend(X, y, w)
+            if self._generation is None or len(self) < FIRST_FIT:
+                self._generation = self._made()
+                self._generation.catch_up(self.observations, len(self))
             else:
-                ensemble, parts = self._ensemble, self._asked(contexts, quick=True).parts
-                self.observations.extend(X, y, w)
-                ensemble.learn(parts, y - self._offset, w)
+                self._generation.learn(X, y, w)
         except BaseException:
             self.observations.truncate(count)
-            self.__dict__.update(before)
+            self._generation = saved[0]
+            for thing, state in saved[1]:
+                thing.__dict__.clear()
+                thing.__dict__.update(state)
             raise
-        self._scale.see(X)
-        known = self._known()
-        ensemble.drop(known)
-        is_due = ensemble.is_due(known)
-        if self._scale.is_outgrown(len(self), doubled=is_due):
-            self._scale = self._scale.refreshed()
-            known = self._known()
-            ensemble.relearn(known)
-        if is_due:
-            ensemble.begin(known)
-        ensemble.work(known, len(y))
-        self._changed()
+        if before is not None:
+            self._judge(before, y)
+        if self._kernels is None:
+            self._grow(X, y, w)
+        if self._search is None and self._next is None and len(self) >= self._next_fit:
+            self._next_fit = 2 * len(self)
+            columns = None if self._kernels is not None else ColumnMap(self._reference())
+            self._search = Search(
+                columns, self._candidates(), sampled(self.observations, self._rng)
+            )
+        self._work(len(y))
+        self._version = object()
 
     def innovations(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
 
-        While the scale is uncertain, outcomes follow a t distribution with 2a degrees of freedom;
-        they are mapped to the normal deviates of the same probability.
+        While the scale is uncertain, outcomes follow a t distribution; they are mapped to the
+        normal deviates of the same probability.
         """
         z, due_to_f = super().innovations(contexts, outcomes)
-        return self._mixed().normal_deviates(z), due_to_f
+        members, _ = self._in_use()
+        shape = members[int(np.argmax(weights_of(members)))].shape
+        t = np.abs(z) * math.sqrt(shape / (shape - 1))
+        tail = np.maximum(stdtr(2 * shape, -t), np.finfo(float).tiny)
+        return np.asarray(-np.sign(z) * ndtri(tail)), due_to_f
 
     def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Update, and return the `innovations` of the outcomes.
@@ -208,7 +293,7 @@ class MixturePosterior(Posterior):
         The first outcomes tell the constant and the unit, and cannot be judged: none is returned.
         """
         if len(self):
-            return super().learn(contexts, outcomes)
+            return super().learn(self.predict(contexts), outcomes)
         self.update(contexts, outcomes)
         return np.empty(0), np.empty(0)
 
@@ -217,88 +302,163 @@ class MixturePosterior(Posterior):
         X = self.checked(contexts)
         old, new = as_outcomes(before, len(X)), as_outcomes(after, len(X))
         positions = self.observations.find(X, old)
-        x, y, weights = self._known().at(positions)
+        weights = self.observations.weights[positions]
         self.observations.outcomes[positions] = new
-        if self._ensemble is not None:
-            if (weights == 1.0).all():
-                self._ensemble.correct(positions, x, y, new - self._offset)
-            else:
-                self._ensemble.relearn(self._known())
-        self._changed()
+        if len(self) < FIRST_FIT:
+            self._generation = self._made()
+            self._generation.catch_up(self.observations, len(self))
+        for generation in (self._generation, self._next):
+            if generation is not None and len(self) >= FIRST_FIT:
+                rows = positions < generation.learned
+                change = (new - old)[rows] / generation.unit
+                for member in generation.members:
+                    member.regression.correct(X[rows], change, weights[rows])
+        if len(self._forest):
+            self._forest.correct(X, new - old, weights)
+        self._version = object()
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far, and of their evidence, by `rate`."""
         rate = as_positive(rate, "rate")
-        if self._ensemble is not None:
-            self._ensemble.discount(rate)
         self.observations.weights[:] *= rate
-        self._changed()
+        for generation in (self._generation, self._next):
+            for member in () if generation is None else generation.members:
+                member.discount(rate)
+        self._forest.discount(rate)
+        self._version = object()
 
     def maintain(self) -> None:
-        """Finish the fits and trials that are under way."""
-        while self._ensemble is not None and self._ensemble.work(self._known(), len(self)):
-            self._changed()
+        """Finish the next generation if one is under way."""
+        while self._search is not None or self._next is not None:
+            self._work(len(self))
+            self._version = object()
 
     def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Posterior:
         """Return a mixture that has learned nothing; a single posterior if a kernel is given."""
         if kernel is not None:
             return DictionaryPosterior(kernel, noise_std or self.noise_std)
-        other = MixturePosterior(self._kernels, self._ratios, self._seed)
-        other._scale = self._scale.offered()
+        kernels = None if self._kernels is None else [each.kernel for each in self._kernels]
+        other = MixturePosterior(kernels, self._ratios, self._seed)
+        other._offered = copy.deepcopy(self._offered)
         return other
 
     def __repr__(self) -> str:
-        members = 0 if self._ensemble is None else len(self._ensemble.members)
-        return f"MixturePosterior: {len(self)} outcomes, {members} members"
+        return f"MixturePosterior: {len(self)} outcomes, rank {self.rank}"
 
-    def _known(self) -> Known:
-        return Known(self.observations, self._scale, self._offset)
+    @property
+    def _offset(self) -> float:
+        return 0.0 if self._generation is None else self._generation.offset
 
-    def _mixed(self, dimension: int = 1) -> Mixed:
-        """Return members and weights; before any data those of a prior in D dimensions.
+    @property
+    def _share(self) -> float:
+        """Share of the Gaussian processes."""
+        return self._stack.share if len(self._forest) else 1.0
 
-        That prior is stationary by default: polynomials differ by how far a context is from the
-        origin, and where that is, is known only once contexts are scaled. Choosing the corners
-        first, as polynomials would, cost a fifth of the regret on Friedman1.
-        """
-        if self._ensemble is None:
-            members = prior_members(self._kernels, self._ratios, dimension)
-            return Mixed.of(members, self._known().prior)
-        if self._mix is None:
-            self._mix = Mixed.of(self._ensemble.members, self._known().prior)
-        return self._mix
+    def _in_use(self, X: FloatArray | None = None) -> tuple[list[Member], float]:
+        """Return members and the unit of outcomes; before any outcome those of the prior."""
+        if self._generation is not None:
+            return self._generation.members, self._generation.unit
+        if self._kernels is not None:
+            return [Member(GivenKernel(k), ratio) for k, ratio in self._candidates()], UNTOLD**0.5
+        if len(self._offered.contexts):
+            X = self._offered.contexts
+        columns = ColumnMap(np.zeros((1, self.dimension or 1)) if X is None else X)
+        kernel = RelevanceKernel(columns, prior_theta(columns, is_stationary=True))
+        return [Member(kernel, kernel.noise)], UNTOLD**0.5
 
-    def _start(self, X: FloatArray, offset: float) -> Ensemble:
-        """Make all members, for contexts like those offered and X."""
-        self._scale = self._scale.refreshed(X)
-        self._offset = offset
-        self._ensemble = Ensemble(self._kernels, self._ratios, self._known(), self._seed)
-        return self._ensemble
+    def _candidates(self) -> list[tuple[Covariance, float]]:
+        return [(kernel, ratio) for kernel in self._kernels or () for ratio in self._ratios]
 
-    def _asked(self, contexts: Asked, quick: bool = False) -> Average:
-        """Return what each member says of `contexts`; `quick` is as good as `screen`."""
-        if isinstance(contexts, Prediction) and contexts.state is self._version:
-            average = contexts.work
-            if isinstance(average, Average):
-                return average if quick else average.sharpened(np.arange(len(contexts.contexts)))
-        X = self.checked(contexts)
-        mixed = self._mixed(X.shape[1])
-        x = Contexts(self._scale.apply(X))
-        posteriors = [member.posterior for member in mixed.members]
-        parts = [each.screen(x) if quick else each.predict(x) for each in posteriors]
-        return Average(mixed, parts)
+    def _made(self) -> Generation:
+        """Return a generation of the prior's kernels that has learned nothing."""
+        if self._kernels is not None:
+            members = [Member(GivenKernel(k), ratio) for k, ratio in self._candidates()]
+        else:
+            columns = ColumnMap(self._reference())
+            kernel = RelevanceKernel(columns, prior_theta(columns))
+            members = [Member(kernel, kernel.noise)]
+        return Generation(members, self.observations.outcomes)
 
-    def _averaged(self, X: FloatArray, average: Average) -> Prediction:
-        mean, std = average.moments()
-        return Prediction(X, self._offset + mean, std, state=self._version, work=average)
+    def _reference(self) -> FloatArray:
+        """Return contexts from which to see how columns are spread."""
+        offered = self._offered.contexts
+        return offered if len(offered) > 1 else self.observations.contexts[-1024:]
 
-    def _changed(self) -> None:
-        """Make predictions so far stale."""
-        self._version, self._mix = object(), None
+    def _judge(self, before: Prediction, y: FloatArray) -> None:
+        """Take note of how far off a prediction was."""
+        work = before.work
+        assert isinstance(work, _Work)
+        if len(self._forest):
+            self._stack.see(y - work.gp, y - work.trees)
+        z = (y - before.mean) / np.hypot(before.std, self.noise_std)
+        self._errors = np.concatenate([self._errors, z])[-ERRORS:]
+
+    def _grow(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Let trees learn outcomes, and grow some."""
+        assert self._generation is not None
+        kernel = self._generation.members[0].regression.prior
+        assert isinstance(kernel, RelevanceKernel)
+        if len(self._forest):
+            self._forest.learn(X, y, weights)
+        due = RENEWALS * TREES * len(y) / len(self)
+        self._tree_due = min(self._tree_due + due, max(1.0, len(y) / PER_TREE), float(TREES))
+        while self._tree_due >= 1.0 or not len(self._forest):
+            self._tree_due = max(self._tree_due - 1.0, 0.0)
+            if not self._forest.grow(kernel.columns, *self.observations.at(slice(len(self)))):
+                break
+
+    def _work(self, new: int) -> None:
+        """Do a part of the next generation, after an update of `new` outcomes."""
+        if self._search is not None:
+            self._search.advance()
+            if self._search.is_done:
+                self._next = Generation(self._search.members(), self.observations.outcomes)
+                self._search = None
+        elif self._next is not None:
+            self._next.catch_up(self.observations, new)
+            if self._next.learned == len(self):
+                self._generation, self._next = self._next, None
 
     def _state(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_version", "_mix")}
+        return {k: v for k, v in self.__dict__.items() if k != "_version"}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._changed()
+        self._version = object()
+
+
+class _Work:
+    """What members and trees say of M contexts: features, and means in units of the outcomes."""
+
+    def __init__(self, parts: list[Features], gp: FloatArray, trees: FloatArray) -> None:
+        self.parts, self.gp, self.trees = parts, gp, trees
+
+    def at(self, positions: IntArray) -> _Work:
+        """Return the same for the contexts at `positions`."""
+        parts = [part.at(positions) for part in self.parts]
+        return _Work(parts, self.gp[positions], self.trees[positions])
+
+
+def _states(generation: Generation | None) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the members' states, to be restored if an update fails."""
+    if generation is None:
+        return []
+    found: list[tuple[Any, dict[str, Any]]] = [(generation, dict(generation.__dict__))]
+    for member in generation.members:
+        found.append((member, dict(member.__dict__)))
+        found.append((member.regression, member.regression.snapshot()))
+    return found
+
+
+def _as_kernel(member: Member) -> Kernel:
+    """Return a member's kernel; of the default one what is not linear or additive."""
+    from sklearn.gaussian_process.kernels import RBF, Matern
+
+    prior = member.regression.prior
+    if isinstance(prior, GivenKernel):
+        return prior.covariance.kernel
+    assert isinstance(prior, RelevanceKernel)
+    lengthscales = np.full(prior.dimension, 1e5)
+    lengthscales[prior.columns.active] = 1 / np.sqrt(prior.relevance)
+    kernel: Kernel = prior.smooth * RBF(lengthscales) + prior.rough * Matern(lengthscales, nu=2.5)
+    return kernel

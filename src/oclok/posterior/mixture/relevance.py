@@ -1,140 +1,242 @@
-"""A lengthscale per feature, fitted a few gradient steps at a time so that no round stalls.
+"""The kernel of the default model: one relevance per column, fitted by marginal likelihood.
 
-    X, y     at most `MOST` contexts (N, D), scaled to [0, 1], and outcomes (N,)
-    l, ρ     lengthscales (D,) and noise ratio; θ = (log l, log ρ) is what is searched
-    A        K + ρI with inverse A⁻¹; K has variance 1
-    u, p     A⁻¹1 and 1ᵀA⁻¹1                a    A⁻¹(y - c1), where c = uᵀy / p
-    α, β     shape and rate of the scale's inverse-gamma posterior, β = b₀ + ½ (y - c1)ᵀa
+    U, φ     mapped columns, less their middles; cosines of the graded ones: cos kπ(U + ½) / k
+    v        variances of the columns                      p    r / rᵀv: their shares
+    d²       Σ r (u - u')²
 
-The scale of f and its constant are integrated out, the constant under a flat prior:
+    k = C + a₁ Σ p u u' + a₂ Σ p φ φ' + (a₃ exp(-½d²) + a₄ Matérn₅⸝₂(d)) / (1 - exp(-rᵀv))
 
-    log p(y | θ) = -α log β - ½ log det A - ½ log p + const
-    ∂ log p/∂A   = ½ W,    W = (α / β) aaᵀ - A⁻¹ + uuᵀ / p
-
-plus log-normal priors. Steps are those of Rprop (Riedmiller and Braun 1993): a step size for each
-parameter, which grows while the slope keeps its sign. From the prior's median, 24 of them came
-within 0.5 nats of where L-BFGS converges, and they can be interrupted after each.
+A constant, a linear and an additive function, a smooth and a rough interaction, each of variance a
+between contexts; noise has variance ρ. What is searched is θ = (log r / r₀, log a, log ρ), where
+r₀ = 1 / 2Σv makes d² one on average. Steps are those of Rprop (Riedmiller and Braun 1993), which
+can be interrupted after each.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsymv, dsyr
+from scipy.linalg.blas import dgemm, dsymv
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from oclok.gradients import differentiate
 from oclok.persistence import Persistent
 from oclok.posterior.linalg import add_to_diagonal
+from oclok.posterior.mixture.basis import Prepared
+from oclok.posterior.mixture.columns import ColumnMap
 from oclok.typing import FloatArray
 
-#: Outcomes that are used; more are drawn from uniformly.
-MOST = 128
-#: Gradient steps of a fit.
-STEPS = 24
-#: Log-normal priors, median and spread of the logarithm: lengthscales in √D, and the noise ratio.
-LENGTHSCALE_PRIOR = (0.8, 1.2)
-NOISE_PRIOR = (0.05, 2.0)
-#: How far lengthscales are searched, as factors of their median, and noise ratios.
-LENGTHSCALE_RANGE = 400.0
-NOISE_RANGE = (1e-4, 10.0)
+#: Variance of the constant, where outcomes have variance 1.
+CONSTANT = 4.0
+#: Cosines of a graded column.
+COSINES = 5
+#: Log-normal priors, median and spread of the logarithm: relevance, the four a, and the noise.
+RELEVANCE, VARIANCE, NOISE = (2.0, 2.0), (0.3, 1.0), (0.1, 1.3)
+#: Least noise, and how far parameters are searched, in logarithms about the median.
+LEAST_NOISE, REACH = 0.01, 5.0
+#: Outcomes that a fit looks at, and its gradient steps.
+MOST, STEPS = 256, 24
+
+
+class RelevanceKernel(Persistent):
+    """The kernel for a map of columns and parameters θ, (active + 5,)."""
+
+    def __init__(self, columns: ColumnMap, theta: FloatArray) -> None:
+        self._restore({"columns": columns, "theta": theta})
+
+    def prepare(self, X: FloatArray) -> Prepared:
+        """Return what `between` takes, for contexts X (M, D)."""
+        u, waves = features(self.columns, X)
+        flat = np.empty((len(X), u.shape[1] + waves.shape[1] + 1))
+        flat[:, : u.shape[1]] = u * self._linear
+        flat[:, u.shape[1] : -1] = waves * self._wavy
+        flat[:, -1] = math.sqrt(CONSTANT)
+        bent = u * np.sqrt(self.relevance)
+        return flat, bent, 0.5 * np.einsum("nd,nd->n", bent, bent)
+
+    def between(self, A: Prepared, B: Prepared) -> FloatArray:
+        """Return k, shape (N, M), between contexts prepared."""
+        h = _half_squares(A[1], B[1], A[2], B[2])
+        K, rough = _bent(h)
+        K *= self.smooth
+        K += self.rough * rough
+        K += _product(A[0], B[0])
+        return K
+
+    def diagonal(self, A: Prepared) -> FloatArray:
+        """Return k(x, x), shape (M,)."""
+        flat: FloatArray = np.einsum("nd,nd->n", A[0], A[0])
+        return flat + (self.smooth + self.rough)
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return int(self.columns.dimension)
+
+    def _state(self) -> dict[str, Any]:
+        return {"columns": self.columns, "theta": self.theta}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.columns, self.theta = state["columns"], state["theta"]
+        v, D = self.columns.variance, len(self.columns.active)
+        self.relevance = np.exp(self.theta[:D]) / (2 * v.sum()) if D else np.empty(0)
+        a = np.exp(self.theta[D:])
+        self.noise = float(a[4])
+        self.total = float(self.relevance @ v)
+        self.share = self.relevance / self.total if D else self.relevance
+        self.spread = -math.expm1(-self.total) if D else 1.0
+        self.smooth, self.rough = float(a[2]) / self.spread, float(a[3]) / self.spread
+        self._linear = np.sqrt(a[0] * self.share)
+        self._wavy = np.repeat(np.sqrt(a[1] * self.share[self.columns.graded]), COSINES)
+
+
+def features(columns: ColumnMap, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mapped columns of X, less their middles, and the cosines of the graded ones."""
+    U = columns.apply(X)
+    angles = np.pi * (U[:, columns.graded, None] + 0.5) * _FREQUENCIES
+    waves = np.cos(angles) * _AMPLITUDES
+    return U - columns.middle, waves.reshape(len(X), -1)
+
+
+def prior_theta(columns: ColumnMap, is_stationary: bool = False) -> FloatArray:
+    """Return the prior's median, perhaps without linear and additive functions."""
+    D = len(columns.active)
+    theta = np.log([RELEVANCE[0]] * D + [VARIANCE[0]] * 4 + [NOISE[0]])
+    if is_stationary:
+        theta[D : D + 2] = -math.inf
+    return theta
 
 
 class RelevanceFit(Persistent):
-    """A fit of one lengthscale per feature that can be advanced bit by bit.
+    """A search for the parameters that can be advanced step by step.
 
     Args:
-        contexts: shape (N, D), scaled.
-        outcomes: shape (N,).
-        shape, rate: of the inverse-gamma prior of the scale, in the outcomes' units.
-        rng: chooses among more than `MOST` outcomes.
+        columns: the map of contexts.
+        contexts, outcomes, weights: of at most `MOST` outcomes, standardised.
     """
 
     def __init__(
-        self,
-        contexts: FloatArray,
-        outcomes: FloatArray,
-        shape: float,
-        rate: float,
-        rng: np.random.Generator,
+        self, columns: ColumnMap, contexts: FloatArray, outcomes: FloatArray, weights: FloatArray
     ) -> None:
-        if len(outcomes) > MOST:
-            rows = rng.choice(len(outcomes), MOST, replace=False)
-            contexts, outcomes = contexts[rows], outcomes[rows]
-        D = contexts.shape[1]
-        self.X, self.y, self._shape, self._rate = contexts, outcomes, shape, rate
-        medians = [LENGTHSCALE_PRIOR[0] * math.sqrt(D)] * D + [NOISE_PRIOR[0]]
-        self.location = np.log(medians)
-        self.precision = np.array([LENGTHSCALE_PRIOR[1]] * D + [NOISE_PRIOR[1]]) ** -2.0
-        reach = math.log(LENGTHSCALE_RANGE)
-        self.lower, self.upper = self.location - reach, self.location + reach
-        self.lower[-1], self.upper[-1] = np.log(NOISE_RANGE)
-        self._theta = self._best = self.location
+        self.columns, self._X, self._y, self._weights = columns, contexts, outcomes, weights
+        D = len(columns.active)
+        self._location = prior_theta(columns)
+        spread = np.array([RELEVANCE[1]] * D + [VARIANCE[1]] * 4 + [NOISE[1]])
+        self._precision = spread**-2.0
+        self._theta = self.best = self._location
         self._best_value = -math.inf
-        self._step = np.full(D + 1, 0.3)
-        self._slope = np.zeros(D + 1)
+        self._step, self._slope = np.full(D + 5, 0.3), np.zeros(D + 5)
         self.steps_left = STEPS
 
     @property
     def size(self) -> int:
-        """How many outcomes the fit uses."""
-        return len(self.y)
+        """How many outcomes it looks at."""
+        return len(self._y)
 
-    @property
-    def lengthscales(self) -> FloatArray:
-        """The best lengthscales so far, shape (D,)."""
-        return np.asarray(np.exp(self._best[:-1]))
-
-    @property
-    def noise_ratio(self) -> float:
-        """The best variance of the noise so far, where f has variance 1."""
-        return math.exp(self._best[-1])
-
-    def advance(self, steps: int) -> None:
-        """Take at most so many steps."""
-        for _ in range(min(steps, self.steps_left)):
-            self._advance()
-
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """Take one step."""
         self.steps_left -= 1
         value, slope = self.log_posterior(self._theta)
         if not math.isfinite(value):
             self.steps_left = 0
             return
         if value > self._best_value:
-            self._best_value, self._best = value, self._theta
+            self._best_value, self.best = value, self._theta
         turned = slope * self._slope
         factor = np.where(turned > 0, 1.3, np.where(turned < 0, 0.5, 1.0))
         self._step = np.minimum(self._step * factor, 1.0)
         self._slope = np.where(turned < 0, 0.0, slope)
         moved = self._theta + np.sign(self._slope) * self._step
-        self._theta = np.clip(moved, self.lower, self.upper)
+        self._theta = np.clip(moved, self._location - REACH, self._location + REACH)
+        self._theta[-1] = max(self._theta[-1], math.log(LEAST_NOISE))
 
     def log_posterior(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return log p(y | θ) + log prior, up to a constant, and its gradient, shape (D + 1,)."""
-        from sklearn.gaussian_process.kernels import RBF  # 0.2 s that `import oclok` need not take
-
-        y, ratio = self.y, math.exp(theta[-1])
-        K, backward = differentiate(RBF(np.exp(theta[:-1])), self.X)
-        A = np.array(K, order="F")
-        add_to_diagonal(A, ratio)
-        L, failed = dpotrf(A, lower=1, clean=0, overwrite_a=1)
+        """Return log p(y | θ) + log prior, up to a constant, and its gradient."""
+        kernel = RelevanceKernel(self.columns, theta)
+        u, waves = self._features
+        y, graded, v = self._y, self.columns.graded, self.columns.variance
+        parts = [_gram(u * kernel._linear), _gram(waves * kernel._wavy)]
+        bent = u * np.sqrt(kernel.relevance)
+        squares = 0.5 * np.einsum("nd,nd->n", bent, bent)
+        h = _half_squares(bent, bent, squares, squares)
+        smooth, rough = _bent(h)
+        smooth *= kernel.smooth
+        rough *= kernel.rough
+        parts += [smooth, rough]
+        K = np.asfortranarray(sum(parts) + CONSTANT)
+        add_to_diagonal(K, kernel.noise / self._weights)
+        L, failed = dpotrf(K, lower=1, clean=0, overwrite_a=1)
         if failed:
             return -math.inf, np.zeros_like(theta)
         log_det = 2 * float(np.log(np.diag(L)).sum())
         inverse = dpotri(L, lower=1, overwrite_c=1)[0]
-        u = dsymv(1.0, inverse, np.ones_like(y), lower=1)
-        p = float(u.sum())
-        c = float(u @ y) / p
-        a = dsymv(1.0, inverse, y - c, lower=1)
-        alpha = self._shape + 0.5 * (len(y) - 1)
-        beta = self._rate + 0.5 * float((y - c) @ a)
-        value = -alpha * math.log(beta) - 0.5 * log_det - 0.5 * math.log(p)
-        W = np.negative(inverse, out=inverse)
-        W = dsyr(alpha / beta, a, a=W, lower=1, overwrite_a=1)
-        W = dsyr(1 / p, u, a=W, lower=1, overwrite_a=1)
-        lengths = backward(W) if len(theta) > 2 else np.atleast_1d(backward(W))
-        slope = 0.5 * np.append(lengths, ratio * np.trace(W))
-        offset = theta - self.location
-        return value - 0.5 * float(self.precision @ offset**2), slope - self.precision * offset
+        alpha = dsymv(1.0, inverse, y, lower=1)
+        G = np.tril(inverse, -1)
+        G += G.T
+        add_to_diagonal(G, np.diag(inverse))
+        G *= -0.5
+        G += 0.5 * np.outer(alpha, alpha)  # ∂ log p / ∂K
+        traces = [float(np.vdot(G, part)) for part in parts]
+        slope = np.zeros_like(theta)
+        D = len(v)
+        slope[:D] = _quadratic(u * kernel._linear, G) - traces[0] * kernel.share * v
+        slope[:D] -= traces[1] * kernel.share * v
+        wavy = _quadratic(waves * kernel._wavy, G).reshape(-1, COSINES)
+        slope[graded] += wavy.sum(axis=1)
+        root = np.sqrt(10 * h)
+        H = G * (smooth + kernel.rough * (5 / 3) * (1 + root) * np.exp(-root))
+        slope[:D] -= np.einsum("n,nd,nd->d", H.sum(axis=1), bent, bent) - _quadratic(bent, H)
+        bend = math.exp(-kernel.total) / kernel.spread
+        slope[:D] -= (traces[2] + traces[3]) * bend * kernel.relevance * v
+        slope[D : D + 4] = traces
+        slope[-1] = kernel.noise * float((np.diag(G) / self._weights).sum())
+        offset = theta - self._location
+        value = -0.5 * float(y @ alpha) - 0.5 * log_det
+        return value - 0.5 * float(self._precision @ offset**2), slope - self._precision * offset
+
+    @cached_property
+    def _features(self) -> tuple[FloatArray, FloatArray]:
+        return features(self.columns, self._X)
+
+    def _state(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_features"}
+
+
+_FREQUENCIES = np.arange(1.0, COSINES + 1)
+#: The cosines of a column have the variance that an even column has, 1/12, between them.
+_AMPLITUDES = np.sqrt(1 / 6 / np.sum(_FREQUENCIES**-2.0)) / _FREQUENCIES
+
+
+def _half_squares(A: FloatArray, B: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return ½d², shape (N, M), with a and b half the squared norms of A (N, D) and B (M, D)."""
+    h = _product(A, B)
+    np.subtract(a[:, None], h, out=h)
+    h += b
+    return np.maximum(h, 0.0, out=h)
+
+
+def _bent(h: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return exp(-h) and the Matérn 5/2 function of √2h."""
+    root = np.sqrt(10 * h)
+    rough = np.exp(-root)
+    rough *= 1 + root + (10 / 3) * h
+    return np.exp(-h), rough
+
+
+def _product(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return ABᵀ in C order."""
+    if not A.shape[1]:
+        return np.zeros((len(A), len(B)))
+    result: FloatArray = dgemm(1.0, B.T, A.T, trans_a=1).T
+    return result
+
+
+def _gram(A: FloatArray) -> FloatArray:
+    return _product(A, A)
+
+
+def _quadratic(A: FloatArray, G: FloatArray) -> FloatArray:
+    """Return the diagonal of AᵀGA, shape (D,), with G symmetric."""
+    return np.asarray(np.einsum("nd,nd->d", A, _product(G, np.ascontiguousarray(A.T))))

@@ -1,0 +1,304 @@
+"""A Gaussian process on a limited number of basis functions, exact as long as these suffice.
+
+    Z, R    contexts of the basis functions, (m, D), and the inverse Cholesky factor of k(Z, Z)
+    φ(x)    R k(Z, x), the features of a context; f = wᵀφ with w ~ N(0, I) before any outcome
+    S, b    covariance of w given the outcomes, and the sum of φ y / noise: the mean of w is Sb
+
+Every context with variance left becomes a basis function, until there are `LIMIT` of them or
+`KEPT` outcomes to express in new ones. From then on what the basis leaves of a context's variance
+counts as noise where it is learned from, and as uncertainty where it is predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg.blas import dgemm, dtrsm
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
+
+from oclok.errors import NumericalError
+from oclok.persistence import Persistent
+from oclok.posterior.kernels import Covariance
+from oclok.posterior.linalg import add_to_diagonal, factor
+from oclok.typing import FloatArray
+
+#: What a kernel makes of contexts once, for all that is asked of them.
+Prepared = tuple[FloatArray, ...]
+
+#: Most basis functions.
+LIMIT = 320
+#: Outcomes that are kept expressed in the basis, so that it can grow.
+KEPT = 1_024
+#: A context becomes a basis function if this much of the noise variance is left of its own.
+LEAST_LEFT = 1e-4
+#: Outcomes that are learned at a time.
+AT_ONCE = 64
+
+
+class Prior(Protocol):
+    """The covariance of f between contexts."""
+
+    def prepare(self, X: FloatArray) -> Prepared:
+        """Return what the other methods take, for contexts X (M, D)."""
+
+    def between(self, A: Prepared, B: Prepared) -> FloatArray:
+        """Return k, shape (N, M)."""
+
+    def diagonal(self, A: Prepared) -> FloatArray:
+        """Return k(x, x), shape (M,)."""
+
+
+class GivenKernel(Persistent):
+    """A scikit-learn kernel as a prior."""
+
+    def __init__(self, covariance: Covariance) -> None:
+        self.covariance = covariance
+
+    def prepare(self, X: FloatArray) -> Prepared:
+        """Return the contexts as they are."""
+        return (X,)
+
+    def between(self, A: Prepared, B: Prepared) -> FloatArray:
+        """Return k, shape (N, M)."""
+        return self.covariance.between(A[0], B[0])
+
+    def diagonal(self, A: Prepared) -> FloatArray:
+        """Return k(x, x), shape (M,)."""
+        return self.covariance.diagonal(A[0])
+
+
+class Features:
+    """Contexts (M, D) as a basis has them: prepared for the kernel, φ (M, m), k(x, x) (M,)."""
+
+    def __init__(self, prepared: Prepared, phi: FloatArray, prior: FloatArray) -> None:
+        self.prepared, self.phi, self.prior = prepared, phi, prior
+
+    @property
+    def left(self) -> FloatArray:
+        """The variance that the basis leaves, shape (M,)."""
+        explained = np.einsum("nm,nm->n", self.phi, self.phi)
+        return np.asarray(np.maximum(self.prior - explained, 0.0))
+
+    def at(self, rows: Any) -> Features:
+        """Return those at `rows`."""
+        prepared = tuple(part[rows] for part in self.prepared)
+        return Features(prepared, self.phi[rows], self.prior[rows])
+
+
+class BasisRegression(Persistent):
+    """Bayesian linear regression on basis functions of a Gaussian process.
+
+    Args:
+        prior: the covariance of f.
+        noise: variance of the noise.
+
+    Attributes:
+        gain: I(r; f) of all outcomes so far, in nats.
+    """
+
+    def __init__(self, prior: Prior, noise: float) -> None:
+        self.prior, self.noise = prior, noise
+        self.basis: FloatArray = np.empty((0, 0))
+        self.gain = 0.0
+        self._R = self._S = np.empty((0, 0))
+        self._b = self._mean = np.empty(0)
+        self._kept: list[FloatArray] | None = None  # contexts, φ, outcomes / noise, 1 / noise
+        self._is_open = True
+        self._prepared: Prepared | None = None
+
+    def __len__(self) -> int:
+        """Return the number of basis functions."""
+        return len(self.basis)
+
+    def features(self, X: FloatArray) -> Features:
+        """Return the features of contexts X (M, D)."""
+        A = self.prior.prepare(X)
+        if not len(self):
+            return Features(A, np.empty((len(X), 0)), self.prior.diagonal(A))
+        K = self.prior.between(A, self._basis_prepared())
+        return Features(A, _times(K, self._R), self.prior.diagonal(A))
+
+    def moments(self, features: Features) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of f, each of shape (M,)."""
+        phi = features.phi
+        spread = np.einsum("nm,nm->n", _times(phi, self._S), phi)
+        return phi @ self._mean, features.left + np.maximum(spread, 0.0)
+
+    def covariance(self, features: Features) -> FloatArray:
+        """Return the joint covariance of f, shape (M, M)."""
+        phi = features.phi
+        K = self.prior.between(features.prepared, features.prepared)
+        K -= _times(phi, phi)
+        K += _times(_times(phi, self._S), phi)
+        np.einsum("ii->i", K)[...] = self.moments(features)[1]
+        return K
+
+    def sample(self, features: Features, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return samples of f, shape (count, M); what the basis leaves is independent."""
+        phi = features.phi
+        w = _times(rng.standard_normal((count, len(self))), factor(self._S, 1e-12)) + self._mean
+        left = np.sqrt(features.left)
+        return _times(w, phi) + left * rng.standard_normal((count, len(phi)))
+
+    def learn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+        """Learn outcomes y (N,) at X (N, D), of noise variance noise / weights.
+
+        Returns:
+            Innovations, independent N(0, 1) under the model, (N,); and half the log determinant
+            of the outcomes' covariance given those before.
+        """
+        innovations, log_det = [], 0.0
+        for start in range(0, len(y), AT_ONCE):
+            rows = slice(start, start + AT_ONCE)
+            z, part = self._learn(X[rows], y[rows], weights[rows])
+            innovations.append(z)
+            log_det += part
+        return np.concatenate(innovations), log_det
+
+    def correct(self, X: FloatArray, change: FloatArray, weights: FloatArray) -> None:
+        """Add `change` (N,) to outcomes learned at X (N, D)."""
+        features = self.features(X)
+        shift = change * weights / self._noise_of(features)
+        self._b = self._b + features.phi.T @ shift
+        self._mean = self._S @ self._b
+        if self._kept is not None:
+            kept = self._kept[0]
+            for row, amount in zip(X, shift, strict=True):
+                self._kept[2][np.flatnonzero((kept == row).all(axis=1))[-1:]] += amount
+
+    def discount(self, rate: float) -> None:
+        """Multiply the weights of all outcomes by `rate`."""
+        if not len(self):
+            return
+        precision = _inverse(self._S) * rate
+        add_to_diagonal(precision, 1.0 - rate)
+        self._S = _inverse(precision)
+        self._b = rate * self._b
+        self._mean = self._S @ self._b
+        self.gain = -float(np.log(np.diag(factor(self._S, 1e-12))).sum())
+        if self._kept is not None:
+            self._kept[2:] = [rate * self._kept[2], rate * self._kept[3]]
+
+    def _learn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+        features = self.features(X)
+        if self._is_open:
+            features = self._grown(X, features)
+        phi = features.phi
+        noise = self._noise_of(features) / weights
+        SP = _times(phi, self._S)
+        G = _times(SP, phi)
+        add_to_diagonal(G, noise)
+        C = factor(G, float(noise.min()))
+        z = dtrsm(1.0, C, (y - phi @ self._mean)[:, None], lower=1)[:, 0]
+        T = dtrsm(1.0, C, SP, lower=1)
+        if not np.isfinite(z).all():
+            raise NumericalError("outcomes cannot be learned in double precision")
+        self._S = self._S - dgemm(1.0, T, T, trans_a=1)
+        self._b = self._b + phi.T @ (y / noise)
+        self._mean = self._mean + T.T @ z
+        log_det = float(np.log(C.diagonal()).sum())
+        self.gain += log_det - 0.5 * float(np.log(noise).sum())
+        if self._is_open:
+            new = [X, phi, y / noise, 1 / noise]
+            old = self._kept
+            self._kept = new if old is None else list(map(_joined, old, new))
+            if len(self) >= LIMIT or len(self._kept[0]) >= KEPT:
+                self._is_open, self._kept = False, None
+        return z, log_det
+
+    def _noise_of(self, features: Features) -> FloatArray | float:
+        return self.noise if self._is_open else self.noise + features.left
+
+    def _grown(self, X: FloatArray, features: Features) -> Features:
+        """Make contexts X (N, D) with variance left basis functions; return their features."""
+        A, phi = features.prepared, features.phi
+        C = self.prior.between(A, A)
+        C -= _times(phi, phi)
+        pivots, L = _pivoted(C, LEAST_LEFT * self.noise, LIMIT - len(self))
+        if not len(pivots):
+            return features
+        m, q = len(self), len(pivots)
+        T = dtrtri(L[pivots], lower=1)[0]
+        R = np.zeros((m + q, m + q))
+        R[:m, :m], R[m:, m:] = self._R, T
+        if m:
+            R[m:, :m] = -_times(T @ phi[pivots], self._R.T)
+        S = np.eye(m + q)
+        if self._kept is not None:
+            past, old, _, precision = self._kept
+            B = tuple(part[pivots] for part in A)
+            new = self.prior.between(self.prior.prepare(past), B)
+            new = _times(new - _times(old, phi[pivots]), T)
+            weighted = new * precision[:, None]
+            cross, square = old.T @ weighted, new.T @ weighted
+            add_to_diagonal(square, 1.0)
+            SC = self._S @ cross
+            square -= cross.T @ SC
+            block = _inverse(square)
+            S[:m, m:] = -SC @ block
+            S[m:, :m] = S[:m, m:].T
+            S[:m, :m] = self._S - S[:m, m:] @ SC.T
+            S[m:, m:] = block
+            self._kept[1] = np.hstack([old, new])
+            self._b = np.concatenate([self._b, new.T @ self._kept[2]])
+            self.gain += float(np.log(np.diag(factor(square, 1.0))).sum())
+        else:
+            S[:m, :m] = self._S
+            self._b = np.concatenate([self._b, np.zeros(q)])
+        self.basis = np.vstack([self.basis, X[pivots]]) if m else X[pivots].copy()
+        self._R, self._S, self._prepared = R, S, None
+        self._mean = S @ self._b
+        return Features(A, np.hstack([phi, L]), features.prior)
+
+    def _basis_prepared(self) -> Prepared:
+        if self._prepared is None:
+            self._prepared = self.prior.prepare(self.basis)
+        return self._prepared
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as it is, whatever is learned later."""
+        return {**self.__dict__, "_kept": None if self._kept is None else list(self._kept)}
+
+    def _state(self) -> dict[str, Any]:
+        return {**self.__dict__, "_prepared": None}
+
+
+def _pivoted(C: FloatArray, least: float, most: int) -> tuple[list[int], FloatArray]:
+    """Return pivots of C (N, N), and the columns (N, pivots) of its pivoted Cholesky factor."""
+    left = C.diagonal().copy()
+    pivots: list[int] = []
+    L = np.zeros((len(C), min(len(C), max(most, 0))))
+    for j in range(L.shape[1]):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= least:
+            break
+        L[:, j] = (C[:, pivot] - L[:, :j] @ L[pivot, :j]) / math.sqrt(left[pivot])
+        L[pivots, j] = 0.0
+        left -= L[:, j] ** 2
+        left[pivot] = -math.inf
+        pivots.append(pivot)
+    return pivots, L[:, : len(pivots)]
+
+
+def _times(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return ABᵀ, by SciPy's BLAS, in C order."""
+    if not A.shape[1]:
+        return np.zeros((len(A), len(B)))
+    result: FloatArray = dgemm(1.0, B.T, A.T, trans_a=1).T
+    return result
+
+
+def _inverse(A: FloatArray) -> FloatArray:
+    """Return the inverse of a symmetric positive matrix."""
+    L, failed = dpotrf(A, lower=1, clean=1)
+    if failed:
+        raise NumericalError("a covariance has lost its rank")
+    inverse: FloatArray = np.tril(dpotri(L, lower=1)[0])
+    inverse += np.tril(inverse, -1).T
+    return inverse
+
+
+def _joined(old: FloatArray, new: FloatArray) -> FloatArray:
+    return np.concatenate([old, new])

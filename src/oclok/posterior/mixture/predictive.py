@@ -1,0 +1,89 @@
+"""The distribution of outcomes to come, as the outcomes so far would have it.
+
+Outcomes of two values are one or the other, with the mean as probability. Others are the mean plus
+the standard deviation times z, where z is distributed as the errors of past predictions were, each
+in its own standard deviation: as skewed and as heavy-tailed as these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from oclok.typing import ArrayLike, FloatArray
+
+#: Errors that a normal distribution of z counts for.
+NORMAL = 20.0
+#: Width by which each past error is smoothed.
+SMOOTH = 0.02
+#: Where the distribution of z is tabulated.
+_Z = np.linspace(-12.0, 12.0, 961)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictive:
+    """Distributions of outcomes at M contexts.
+
+    Attributes:
+        mean, std: of the outcome, noise included; shape (M,).
+        lower, upper: ends of the range of outcomes; infinite where not known.
+        errors: z of past predictions.
+        is_binary: outcomes are `lower` or `upper`.
+        is_integer: outcomes are integers.
+    """
+
+    mean: FloatArray
+    std: FloatArray
+    lower: float
+    upper: float
+    errors: FloatArray
+    is_binary: bool = False
+    is_integer: bool = False
+
+    def cdf(self, outcomes: ArrayLike) -> FloatArray:
+        """Return P(Y ≤ y), shape (M,)."""
+        y = np.asarray(outcomes, dtype=np.float64)
+        if self.is_binary:
+            below = np.where(y >= self.lower, 1 - self._probability, 0.0)
+            return np.where(y >= self.upper, 1.0, below)
+        edge = np.floor(y) + 0.5 if self.is_integer else y
+        F = np.interp((edge - self.mean) / self.std, _Z, self._table)
+        return np.where(y >= self.upper, 1.0, np.where(y < self.lower, 0.0, F))
+
+    def below(self, outcomes: ArrayLike) -> FloatArray:
+        """Return P(Y < y), shape (M,)."""
+        y = np.asarray(outcomes, dtype=np.float64)
+        if self.is_binary:
+            above = np.where(y > self.lower, 1 - self._probability, 0.0)
+            return np.where(y > self.upper, 1.0, above)
+        if self.is_integer:
+            return self.cdf(np.ceil(y) - 1)
+        F = np.interp((y - self.mean) / self.std, _Z, self._table)
+        return np.where(y > self.upper, 1.0, np.where(y <= self.lower, 0.0, F))
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends that leave out at most (1 - level) / 2 on either side."""
+        tail = 0.5 * (1 - level)
+        if self.is_binary:
+            p = self._probability
+            low = np.where(1 - p > tail, self.lower, self.upper)
+            return low, np.where(p > tail, self.upper, self.lower)
+        ends = np.interp([tail, 1 - tail], self._table, _Z)
+        low, high = self.mean + ends[0] * self.std, self.mean + ends[1] * self.std
+        if self.is_integer:
+            low, high = np.ceil(low - 0.5), np.floor(high + 0.5)
+        return np.clip(low, self.lower, self.upper), np.clip(high, self.lower, self.upper)
+
+    @property
+    def _probability(self) -> FloatArray:
+        """P(Y = upper)."""
+        return np.clip((self.mean - self.lower) / (self.upper - self.lower), 0.0, 1.0)
+
+    @property
+    def _table(self) -> FloatArray:
+        """P(z ≤ `_Z`)."""
+        past = ndtr((_Z[:, None] - self.errors) / SMOOTH).sum(axis=1)
+        table: FloatArray = (NORMAL * ndtr(_Z) + past) / (NORMAL + len(self.errors))
+        return table

@@ -1,0 +1,36 @@
+"""The share of Gaussian processes: what would have foreseen best."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oclok.posterior.mixture.stacking import Stack
+
+
+def share(g_error, h_error, noise, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    e = noise * rng.standard_normal(n)
+    stack = Stack()
+    stack.see(e + g_error * rng.standard_normal(n), e + h_error * rng.standard_normal(n))
+    return stack.share
+
+
+def test_before_any_error_both_count_alike():
+    assert Stack().share == 0.5
+
+
+def test_what_errs_less_counts_more_even_below_the_noise():
+    assert share(0.1, 1.0, noise=0.0) > 0.95
+    assert share(1.0, 0.1, noise=0.0) < 0.05
+    assert share(0.1, 0.6, noise=1.0) > 0.8
+
+
+def test_independent_errors_of_one_size_are_averaged():
+    assert share(1.0, 1.0, noise=0.1) == pytest.approx(0.5, abs=0.1)
+
+
+def test_errors_of_nothing_leave_it_at_half():
+    stack = Stack()
+    stack.see(np.zeros(5), np.zeros(5))
+    assert stack.share == 0.5
