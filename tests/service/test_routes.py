@@ -196,9 +196,10 @@ def test_limits_on_size_and_type(server, agent):
 def test_liveness_readiness_and_metrics(server, agent):
     assert server.client.get("/healthz").json() == {"status": "alive"}
     assert server.client.get("/readyz").json() == {"status": "ready"}
-    for n in range(3):
-        assert server.client.request(f"MADE-UP-{n}", agent).status_code in (400, 405)
+    for method in ("PROPFIND", "LOCK", "SEARCH"):
+        assert server.client.request(method, agent).status_code == 405
     text = server.client.get("/metrics").text
     assert "oclok_request_seconds_bucket" in text
-    assert "MADE-UP" not in text
+    assert "PROPFIND" not in text
+    assert 'method="other"' in text
     assert "oclok_waiting{agent=" in text

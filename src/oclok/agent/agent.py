@@ -279,6 +279,11 @@ class Agent(Persistent):
                 )
             }
 
+    def knows(self, decision_id: str) -> bool:
+        """Return whether a decision is open, or was settled recently enough to be remembered."""
+        with self._lock:
+            return decision_id in self._feedback.decisions
+
     def late(self, now: float) -> int:
         """Return how many decisions will expire at the next call if the time is `now`."""
         with self._lock:

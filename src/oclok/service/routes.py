@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
-from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from oclok import __version__
@@ -34,6 +33,7 @@ from oclok.service.conditional import answered
 from oclok.service.history import Range, history
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
+from oclok.service.quick import Quick, QuickRoute, quickly, read_decision, read_outcomes
 from oclok.service.requests import (
     AgentName,
     DecisionId,
@@ -80,7 +80,7 @@ def needs(role: str) -> Any:
 def routes(service: Service, access: Access, metrics: Metrics, background: Background) -> APIRouter:
     """Return the routes of the API."""
 
-    class CheckedRoute(APIRoute):
+    class CheckedRoute(QuickRoute):
         """A route that checks the key before the body is read."""
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -96,6 +96,18 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
             return checked
 
     router = APIRouter(route_class=CheckedRoute)
+
+    def decide(agent: str, request: dict[str, Any]) -> dict[str, Any]:
+        answer = service.decide(agent, request)
+        metrics.decided(agent)
+        return answer
+
+    def learn(agent: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+        answer = service.learn(agent, items)
+        for result in ("learned", "repeated", "corrected", "quarantined"):
+            metrics.told(agent, result, answer[result])
+        metrics.told(agent, "rejected", len(answer["rejected"]))
+        return answer
 
     @router.put(
         "/v1/agents/{agent}",
@@ -145,13 +157,10 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
         response_model=DecisionAnswer,
     )
+    @quickly(Quick(read_decision, decide, service.knows, 201))
     def post_decision(agent: AgentPath, request: DecisionRequest) -> Any:
         """Decide among arms; the same `id` again gives the same answer."""
-        asked = {name: getattr(request, name) for name in DecisionRequest.model_fields}
-        asked["arms"] = [{"id": arm.id, "features": arm.features} for arm in request.arms]
-        answer = service.decide(agent, asked)
-        metrics.decided(agent)
-        return answer
+        return decide(agent, request.model_dump())
 
     @router.get(
         "/v1/agents/{agent}/decisions",
@@ -194,13 +203,10 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
         response_model=OutcomesAnswer,
     )
+    @quickly(Quick(read_outcomes, learn, service.knows, 200))
     def post_outcomes(agent: AgentPath, items: Annotated[OutcomeItems, Body()]) -> Any:
         """Learn what came of chosen arms, each outcome once."""
-        answer = service.learn(agent, [item.model_dump() for item in items])
-        for result in ("learned", "repeated", "corrected", "quarantined"):
-            metrics.told(agent, result, answer[result])
-        metrics.told(agent, "rejected", len(answer["rejected"]))
-        return answer
+        return learn(agent, [item.model_dump() for item in items])
 
     @router.post(
         "/v1/agents/{agent}/observations",

@@ -38,6 +38,10 @@ class Service:
         """The models that this process has built."""
         return list(self._replicas.values())
 
+    def knows(self, name: str) -> bool:
+        """Return whether this process has a replica of an agent."""
+        return name in self._replicas
+
     def replica(self, name: str) -> Replica:
         """Return the model of an agent, built from the log if need be."""
         replica = self._replicas.get(name)
@@ -83,8 +87,8 @@ class Service:
         arms = as_arms(by_id)
         oracle = None if request["oracle"] is None else oracle_from_json(request["oracle"])
         decision = request["id"] or secrets.token_hex(12)
-        if request["id"] is not None and (known := self.log.decision(replica.id, decision)):
-            return answer_of(known)
+        if request["id"] is not None and replica.agent.knows(decision):
+            return self._known(replica, decision)
         kept = {k: request[k] for k in ("oracle", "include", "exclude") if request[k]}
         for _ in range(ATTEMPTS):
             replica.learner.keep_up()

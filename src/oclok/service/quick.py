@@ -1,0 +1,158 @@
+"""The two calls of every round, decisions and outcomes, without what FastAPI does for any call.
+
+Bodies are parsed and checked in one pass over the bytes. What this reader takes, the models of
+`requests` take as well, with the same values; whatever it refuses goes the usual way, which either
+takes it or says what is wrong. So descriptions and messages have one source, `requests`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from msgspec import Meta, MsgspecError, Struct
+from msgspec.json import Decoder
+from pydantic_core import to_json
+
+from oclok.service import requests
+from oclok.service.requests import (
+    LARGEST_INTEGER,
+    MOST_ARMS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    MOST_OUTCOMES,
+)
+from oclok.validation import LARGEST_OUTCOME
+
+#: Requests that are worked on at the same time; more wait.
+THREADS = 40
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+Integer = Annotated[int, Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
+Number = Annotated[float, Meta(ge=-LARGEST_OUTCOME, le=LARGEST_OUTCOME)]
+ArmId = Annotated[str, Meta(min_length=1, max_length=256)] | Integer
+ArmIds = Annotated[list[ArmId], Meta(max_length=MOST_ARMS)]
+DecisionId = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._:~-]{1,128}\Z")]
+Numbers = Annotated[list[Number], Meta(min_length=1, max_length=MOST_NUMBERS)]
+Value = Annotated[str, Meta(max_length=1_000)] | bool | Integer | Number | Numbers | None
+Features = Annotated[
+    dict[Annotated[str, Meta(min_length=1, max_length=128)], Value],
+    Meta(min_length=1, max_length=MOST_FEATURES),
+]
+
+
+class Arm(Struct, forbid_unknown_fields=True, gc=False):
+    """One thing that can be chosen."""
+
+    id: ArmId
+    features: Features
+
+
+class Decision(Struct, forbid_unknown_fields=True):
+    """Arms to choose from, by the oracle of the agent."""
+
+    arms: Annotated[list[Arm], Meta(min_length=1, max_length=MOST_ARMS)]
+    include: ArmIds = []
+    exclude: ArmIds = []
+    id: DecisionId | None = None
+    chosen: ArmIds | None = None
+
+
+class Outcome(Struct, forbid_unknown_fields=True, gc=False):
+    """What came of a chosen arm."""
+
+    decision: DecisionId
+    arm: ArmId
+    outcome: Number | None = None
+    correct: bool = False
+    accept: bool = False
+
+
+_DECISION = Decoder(Decision)
+_OUTCOMES = Decoder(Annotated[list[Outcome], Meta(min_length=1, max_length=MOST_OUTCOMES)])
+#: Whatever else can be asked for, as it is if left out.
+_ABSENT = {
+    name: field.default
+    for name, field in requests.DecisionRequest.model_fields.items()
+    if not field.is_required()
+}
+
+
+def read_decision(body: bytes) -> dict[str, Any]:
+    """Return a request for a decision; `MsgspecError` if it is not of the plain kind."""
+    asked = _DECISION.decode(body)
+    arms = [{"id": arm.id, "features": arm.features} for arm in asked.arms]
+    given = {name: getattr(asked, name) for name in Decision.__struct_fields__}
+    return {**_ABSENT, **given, "arms": arms}
+
+
+def read_outcomes(body: bytes) -> list[dict[str, Any]]:
+    """Return outcomes; `MsgspecError` if they are not of the plain kind."""
+    names = Outcome.__struct_fields__
+    return [{name: getattr(item, name) for name in names} for item in _OUTCOMES.decode(body)]
+
+
+@dataclass(frozen=True)
+class Quick:
+    """How a call is answered without FastAPI.
+
+    Attributes:
+        read: turns a body into what `call` takes; `MsgspecError` if it does not know it.
+        call: `(agent, request) → answer`, as values for JSON; runs in a thread.
+        knows: whether an agent can be asked at once; the others go the usual way.
+        status: of the answer.
+    """
+
+    read: Callable[[bytes], Any]
+    call: Callable[[str, Any], Any]
+    knows: Callable[[str], bool]
+    status: int
+
+    async def answer(self, request: Request) -> Response | None:
+        """Return the answer; None if the usual way has to give it."""
+        agent = request.path_params["agent"]
+        if not self.knows(agent):
+            return None
+        try:
+            asked = self.read(await request.body())
+        except (MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        loop = asyncio.get_running_loop()
+        answer = await loop.run_in_executor(_POOL, self.call, agent, asked)
+        return Response(to_json(answer), self.status, media_type="application/json")
+
+
+_POOL = ThreadPoolExecutor(THREADS, thread_name_prefix="oclok-request")
+
+
+def quickly(quick: Quick) -> Callable[[Endpoint], Endpoint]:
+    """Let a call be answered by `quick` where it can; for routes of class `QuickRoute`."""
+
+    def decorate(endpoint: Endpoint) -> Endpoint:
+        endpoint.quick = quick  # type: ignore[attr-defined]
+        return endpoint
+
+    return decorate
+
+
+class QuickRoute(APIRoute):
+    """A route whose endpoint may have a quick way; described to OpenAPI as any other."""
+
+    def get_route_handler(self) -> Handler:
+        """Return what answers a request: the quick way if there is one and it can."""
+        usual: Handler = super().get_route_handler()
+        quick: Quick | None = getattr(self.endpoint, "quick", None)
+        if quick is None:
+            return usual
+
+        async def handle(request: Request) -> Response:
+            return await quick.answer(request) or await usual(request)
+
+        return handle

@@ -1,0 +1,93 @@
+"""What the quick reader takes, the usual one takes as well, with the same values."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec import MsgspecError
+from pydantic import TypeAdapter
+
+from oclok.service.quick import read_decision, read_outcomes
+from oclok.service.requests import DecisionRequest, OutcomeItems
+
+USUAL = {read_decision: TypeAdapter(DecisionRequest), read_outcomes: TypeAdapter(OutcomeItems)}
+TEXTS = st.text(max_size=4) | st.sampled_from(["a", "d\n", "x" * 129, "x" * 257, "x" * 1_001])
+NUMBERS = (
+    st.integers(-(2**54), 2**54)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from([2**53, 2**53 + 1, 2**64, 10**30, -0.0, 1e300])
+)
+ODD = TEXTS | NUMBERS | st.none() | st.booleans() | st.lists(NUMBERS, max_size=3)
+FEATURES = st.dictionaries(TEXTS, ODD, max_size=3)
+ARMS = st.lists(st.fixed_dictionaries({"id": TEXTS | NUMBERS, "features": FEATURES}), max_size=3)
+DECISIONS = st.fixed_dictionaries(
+    {"arms": ARMS},
+    optional={"id": ODD, "include": ODD, "chosen": ODD, "oracle": ODD, "more": ODD},
+)
+ITEM = st.fixed_dictionaries(
+    {"decision": TEXTS, "arm": TEXTS | NUMBERS},
+    optional={"outcome": ODD, "correct": ODD, "accept": ODD, "more": ODD},
+)
+PLAIN = {"arms": [{"id": "a", "features": {"x": 0.5, "c": "red", "v": [1, 2.5], "n": None}}]}
+
+
+def plain(value: object) -> object:
+    """Return a value so that 1, 1.0 and True differ."""
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list) else (type(value), value)
+
+
+def check(read, body: bytes) -> None:
+    try:
+        taken = read(body)
+    except MsgspecError:
+        return
+    usual = USUAL[read].dump_python(USUAL[read].validate_json(body))
+    assert plain(taken) == plain(usual)
+
+
+@given(DECISIONS)
+@example(PLAIN | {"id": "d\n"})
+@example({"arms": [{"id": "a", "features": {"x": 1e400}}]})
+def test_decisions(body):
+    check(read_decision, json.dumps(body).encode())
+
+
+@given(st.lists(ITEM, max_size=2))
+def test_outcomes(items):
+    check(read_outcomes, json.dumps(items).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[" * 50_000,
+        b"\xff\xfe",
+        b'{"arms": [{"id": "\\ud800", "features": {"x": 1}}]}',
+        b'{"arms": [{"id": "a", "features": {"x": NaN}}]}',
+        b'{"arms": [{"id": "a", "features": {"x": 1e999}}]}',
+        b'{"arms": [{"id": "a", "id": "b", "features": {"x": 1, "x": 2}}]}',
+    ],
+)
+def test_odd_bytes(body):
+    try:
+        taken = read_decision(body)
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        return
+    assert plain(taken) == plain(USUAL[read_decision].validate_json(body).model_dump())
+
+
+def test_plain_bodies_are_read():
+    taken = read_decision(json.dumps(PLAIN).encode())
+    assert taken["arms"][0]["features"] == {"x": 0.5, "c": "red", "v": [1.0, 2.5], "n": None}
+    assert set(taken) == set(DecisionRequest.model_fields)
+    [item] = read_outcomes(b'[{"decision": "d", "arm": 3, "outcome": 1}]')
+    assert item == {
+        "decision": "d", "arm": 3, "outcome": 1.0, "correct": False, "accept": False
+    }  # fmt: skip
