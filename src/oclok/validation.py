@@ -170,6 +170,19 @@ def as_probability(value: object, name: str) -> float:
     return number
 
 
+def as_range(outcome_range: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return (lowest, highest) as floats, or None."""
+    if outcome_range is None:
+        return None
+    try:
+        low, high = map(float, outcome_range)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not low < high:
+        raise InputError(f"outcome_range must be (lowest, highest); got {outcome_range!r}")
+    return low, high
+
+
 def as_count(value: object, name: str, least: int = 1) -> int:
     """Return `value` as an integer of at least `least`."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:

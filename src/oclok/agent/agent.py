@@ -49,7 +49,7 @@ class Agent(Persistent):
             one, outcomes that cannot be right given all others are quarantined.
         deadline: seconds after which an outcome is no longer waited for.
         default_outcome: learned in place of an outcome that did not come; nothing is if left out.
-        policy: how to decide; by default one that learns kernel and noise.
+        policy: how to decide; by default a `UCB` that learns model, noise and how much to explore.
         mode: "live", or "shadow": another system decides, and the agent watches and learns.
         seed: of the agent's own randomness; a random policy has a seed of its own.
         explainable: for how many of the latest decisions `explain` knows all arms.
@@ -85,7 +85,7 @@ class Agent(Persistent):
         if mode not in ("live", "shadow"):
             raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
         self.oracle = oracle
-        self.policy = UCB() if policy is None else policy
+        self.policy = UCB(outcome_range=outcome_range) if policy is None else policy
         self.mode = mode
         self._declared = features if isinstance(features, Schema | None) else Schema(features)
         self._schema: Schema | None = None

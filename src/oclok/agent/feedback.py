@@ -30,7 +30,7 @@ from oclok.errors import FeedbackError, InputError, OutcomeError
 from oclok.persistence import Persistent
 from oclok.policies import Policy
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import LARGEST_OUTCOME, as_outcomes, as_positive
+from oclok.validation import LARGEST_OUTCOME, as_outcomes, as_positive, as_range
 
 #: Settled decisions whose outcomes can still be repeated and corrected.
 REMEMBERED = 100_000
@@ -76,7 +76,7 @@ class Feedback(Persistent):
         default_outcome: float | None,
     ) -> None:
         self.policy = policy
-        self.outcome_range = _as_range(outcome_range)
+        self.outcome_range = as_range(outcome_range)
         self.deadline = None if deadline is None else as_positive(deadline, "deadline")
         self.default_outcome = self._as_default(default_outcome)
         self.decisions = Decisions(REMEMBERED)
@@ -288,18 +288,6 @@ def _refused(record: Record, place: int, new: dict[int, float]) -> FeedbackError
         f"decision {record.id!r}: arm {arm!r} had {before}; got {new[place]:g} now; give "
         "correct=True to replace it"
     )
-
-
-def _as_range(outcome_range: tuple[float, float] | None) -> tuple[float, float] | None:
-    if outcome_range is None:
-        return None
-    try:
-        low, high = map(float, outcome_range)
-    except (TypeError, ValueError):
-        low, high = math.nan, math.nan
-    if not low < high:
-        raise InputError(f"outcome_range must be (lowest, highest); got {outcome_range!r}")
-    return low, high
 
 
 class Recent(Persistent):

@@ -111,6 +111,22 @@ class KeptRounds(Persistent):
         self._entries = int(entries[count - 1])
         self._rate = count / self.rounds
 
+    def draw(
+        self, rounds: int, arms: int, rng: np.random.Generator
+    ) -> tuple[FloatArray, float] | None:
+        """Return contexts (R, M, D) of `rounds` rounds and `arms` of each, or fewer.
+
+        Also the mean share of base arms that were played in them. None if there are no two rounds
+        with two base arms.
+        """
+        of = [entry for entry in self._kept if len(entry[1]) > 1]
+        if len(of) < 2:
+            return None
+        of = [of[n] for n in np.sort(rng.permutation(len(of))[:rounds])]
+        arms = min(arms, *(len(entry[1]) for entry in of))
+        drawn = [entry[1][rng.permutation(len(entry[1]))[:arms]] for entry in of]
+        return np.stack(drawn), float(np.mean([len(e[2]) / len(e[1]) for e in of]))
+
     def regrets(self, posterior: Posterior, rng: np.random.Generator) -> FloatArray:
         """Return r_t(f_s), shape (S, n), rounds in the order in which they were played."""
         contexts = np.vstack([entry[1] for entry in self._kept])

@@ -20,6 +20,7 @@ from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Played, Proposal
 from oclok.policies.gp import Discount, GPPolicy, Window
+from oclok.policies.rehearsal import Rehearsal
 from oclok.posterior.base import Posterior
 from oclok.posterior.conditioning import Conditioned
 from oclok.posterior.prediction import Prediction
@@ -112,7 +113,11 @@ class UCBPolicy(GPPolicy):
     def _upper_bound(self, f: Prediction, t: int, arms: int) -> Belief:
         width = self.width(t, arms)
         error = f.mean_error + width * f.std_error if width else f.mean_error
-        return Belief(f.mean + width * f.std, f.mean, f.std, error, f)
+        return Belief(self._capped(f.mean + width * f.std, f.mean), f.mean, f.std, error, f)
+
+    def _capped(self, index: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return indices (M,) that no outcome can exceed, where that is known."""
+        return index
 
     def _choose(
         self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
@@ -225,20 +230,23 @@ class UCBPolicy(GPPolicy):
         if self.condition_on_chosen == "guaranteed":
             width *= math.exp(min(given.information, LARGEST_INFORMATION))
         mean = np.asarray(belief.mean)
-        index = mean + width * given.std
+        index = self._capped(mean + width * given.std, mean)
         return Belief(index, mean, belief.std, belief.error, belief.prediction)
 
 
 class UCB(UCBPolicy):
-    """Take mean + width · std as index, the same width in every round.
+    """Take mean + width · std as index.
 
     Args:
         kernel: a scikit-learn kernel; learned, with the noise, if left out.
         noise_std: standard deviation of the outcomes' noise.
         posterior: the posterior to use, instead of `kernel` and `noise_std`.
         oracle: default oracle.
-        width: how many standard deviations to add; 0 is greedy. More is safer where f has
-            several peaks, less where outcomes are many and noisy.
+        width: how many standard deviations to add; 0 is greedy. Left out, it is learned from
+            rounds rehearsed under the posterior (`rehearsal.py`), and no index exceeds the largest
+            outcome that is possible.
+        outcome_range: lowest and highest outcome that are possible, for a width that is learned;
+            without it, the largest outcome counts as the ceiling once it was met five times.
         condition_on_chosen: as for `UCBPolicy`.
         refit_every: as for every policy with a posterior, see `GPPolicy`.
         forget: the same.
@@ -257,12 +265,29 @@ class UCB(UCBPolicy):
         kernel: Kernel | None = None,
         noise_std: float | None = None,
         oracle: Oracle | None = None,
-        width: float = 1.0,
+        width: float | None = None,
+        outcome_range: tuple[float, float] | None = None,
         **settings: Unpack[UCBSettings],
     ) -> None:
         super().__init__(kernel, noise_std, oracle, **settings)
-        self._width = as_nonnegative(width, "width")
+        self._width = 0.0 if width is None else as_nonnegative(width, "width")
+        self._rehearsal = Rehearsal(outcome_range) if width is None else None
 
     def width(self, t: int, arms: int) -> float:
-        """Return the width, whatever the round."""
-        return self._width
+        """Return the width: as given, or as learned so far."""
+        return self._width if self._rehearsal is None else self._rehearsal.width
+
+    def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
+        super().correct(contexts, before, after)
+        if self._rehearsal is not None:
+            self._rehearsal.recount(self.posterior.outcomes)
+
+    def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
+        super()._learn(contexts, outcomes)
+        if self._rehearsal is not None:
+            self._rehearsal.see(outcomes)
+            self._rehearsal.work(self.posterior, self._kept)
+
+    def _capped(self, index: FloatArray, mean: FloatArray) -> FloatArray:
+        return index if self._rehearsal is None else self._rehearsal.capped(index, mean)

@@ -46,13 +46,14 @@ class Results:
 def make_agent(settings: dict[str, Any]) -> Agent:
     """Return a fresh agent with the settings of a request; `OclokError` if they are wrong."""
     limits = settings.get("outcome_range")
+    outcome_range = None if limits is None else (limits[0], limits[1])
     return Agent(
         oracle=oracle_from_json(settings["oracle"]),
         features=settings.get("features"),
-        outcome_range=None if limits is None else (limits[0], limits[1]),
+        outcome_range=outcome_range,
         deadline=settings.get("deadline"),
         default_outcome=settings.get("default_outcome"),
-        policy=Learner(UCB()),
+        policy=Learner(UCB(outcome_range=outcome_range)),
         mode=settings.get("mode", "live"),
         seed=0,
         explainable=0,  # all arms of all decisions are in the log
