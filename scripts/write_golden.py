@@ -68,13 +68,6 @@ def taught(posterior: Posterior, outcomes: int, batch: int = 20) -> Posterior:
     return posterior
 
 
-def asked_twice(posterior: Posterior) -> Posterior:
-    """Return `posterior` after it was asked for its closest bounds, which some prepare for."""
-    prediction = posterior.predict(np.zeros((1, 2)))
-    posterior.refine(posterior.refine(prediction))
-    return posterior
-
-
 def played(policy: Policy, rounds: int = 5, **select: Any) -> Policy:
     """Return `policy` after some rounds, the last of them waiting for an outcome."""
     rng = np.random.default_rng(2)
@@ -128,9 +121,9 @@ MADE: dict[str, Callable[[], Persistent]] = {
     "dictionary-beyond": lambda: taught(
         DictionaryPosterior(Matern(0.5, nu=1.5), 0.1, max_rank=16), 60
     ),
-    "dictionary": lambda: asked_twice(taught(DictionaryPosterior(RBF(1.0), 0.1), 220)),
+    "dictionary": lambda: taught(DictionaryPosterior(RBF(1.0), 0.1), 220),
     "forgetting-window": lambda: taught(
-        ForgettingPosterior(DictionaryPosterior(RBF(1.0), 0.1), window=20), 40
+        ForgettingPosterior(SparsePosterior(RBF(0.5), 0.1, 8, seed=3), window=200), 214, batch=2
     ),
     "forgetting-discount": lambda: taught(
         ForgettingPosterior(ExactPosterior(RBF(1.0), 0.1), discount=0.9), 20

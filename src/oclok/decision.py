@@ -1,4 +1,4 @@
-"""What a policy chose in one round, and what it believed when it chose."""
+"""What a policy chose in one round, and what it believed then."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Decision(Persistent):
         index: their indices; shape (K,).
         mean: their posterior means; shape (K,), or None where the policy has none.
         std: their posterior standard deviations; the same.
-        is_exact: the exact posterior would, provably, have chosen this super arm.
+        is_exact: whether the exact posterior provably chooses this super arm; None where the
+            posterior, or a policy without one, can prove nothing.
 
     Examples:
         >>> decision = Decision(1, [2], [[0.5, 0.1]], [1.7])
@@ -41,7 +42,7 @@ class Decision(Persistent):
     index: FloatArray
     mean: FloatArray | None = None
     std: FloatArray | None = None
-    is_exact: bool = False
+    is_exact: bool | None = None
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Decision(Persistent):
         index: ArrayLike,
         mean: ArrayLike | None = None,
         std: ArrayLike | None = None,
-        is_exact: bool = False,
+        is_exact: bool | None = None,
     ) -> None:
         positions = as_positions(super_arm, "super_arm")
         if not np.array_equal(positions, super_arm):
@@ -68,7 +69,7 @@ class Decision(Persistent):
                 "index": as_vector(index, "index", count).copy(),
                 "mean": None if mean is None else as_vector(mean, "mean", count).copy(),
                 "std": None if std is None else as_vector(std, "std", count).copy(),
-                "is_exact": bool(is_exact),
+                "is_exact": None if is_exact is None else bool(is_exact),
             }
         )
 
@@ -82,7 +83,7 @@ class Decision(Persistent):
     @cached_property
     def id(self) -> str:
         """A short text that names this decision: its round and a digest of its content."""
-        digest = hashlib.blake2b(bytes([self.is_exact]), digest_size=8)
+        digest = hashlib.blake2b(repr(self.is_exact).encode(), digest_size=8)
         for value in self._state().values():
             if isinstance(value, np.ndarray):
                 digest.update(value.tobytes())

@@ -21,29 +21,11 @@ LARGEST_CONTEXT = 1e100
 LARGEST_OUTCOME = 1e100
 
 
-class Contexts:
-    """Contexts that were checked once: `as_contexts` hands out their array as it is.
-
-    Attributes:
-        array: shape (M, D), finite and read-only, so it is safe to keep.
-    """
-
-    __slots__ = {"array": "Shape (M, D), finite and read-only."}
-
-    def __init__(self, array: FloatArray) -> None:
-        array.flags.writeable = False
-        self.array = array
-
-
-def as_contexts(contexts: ArrayLike | Contexts, dimension: int | None = None) -> FloatArray:
+def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray:
     """Return `contexts` as a finite float array of shape (M, D), M and D at least 1.
 
-    It is a read-only copy, so it is safe to keep.
+    It is read-only, and a copy unless it was read-only already, so it is safe to keep.
     """
-    if isinstance(contexts, Contexts):
-        if dimension is None or contexts.array.shape[1] == dimension:
-            return contexts.array
-        contexts = contexts.array  # refused below
     array = _as_numbers(contexts, "contexts", ContextError)
     if array.ndim != 2:
         raise ContextError(
@@ -55,8 +37,10 @@ def as_contexts(contexts: ArrayLike | Contexts, dimension: int | None = None) ->
         raise ContextError(f"contexts must have at least one column; got shape {array.shape}")
     if dimension is not None and array.shape[1] != dimension:
         raise ContextError(f"contexts must have {dimension} columns; got shape {array.shape}")
-    result = np.array(array, dtype=np.float64, order="C")
-    result.flags.writeable = False
+    result = array
+    if array.flags.writeable or array.base is not None or not _is_plain(array):
+        result = np.array(array, dtype=np.float64, order="C")
+        result.flags.writeable = False
     flat = result.reshape(-1)
     if not ddot(flat, flat) <= LARGEST_CONTEXT**2 and not (np.abs(flat) <= LARGEST_CONTEXT).all():
         row, column = np.argwhere(~(np.abs(result) <= LARGEST_CONTEXT))[0]
@@ -154,7 +138,7 @@ def as_positive(value: object, name: str) -> float:
 
 def as_nonnegative(value: object, name: str) -> float:
     """Return `value` as a finite float of at least 0."""
-    if isinstance(value, Real) and not isinstance(value, bool) and float(value) == 0:
+    if isinstance(value, Real) and not isinstance(value, bool) and value == 0:
         return 0.0
     try:
         return as_positive(value, name)
@@ -205,6 +189,10 @@ def check_kernel(kernel: object) -> None:
             "kernel must be an instance of a kernel from sklearn.gaussian_process.kernels, "
             f"such as RBF(1.0); got {kernel!r}"
         )
+
+
+def _is_plain(array: FloatArray) -> bool:
+    return bool(array.dtype == np.float64 and array.flags.c_contiguous)
 
 
 def _as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatArray:

@@ -9,13 +9,13 @@ from oclok.posterior import DictionaryPosterior, ForgettingPosterior
 
 
 @pytest.mark.parametrize("count", [20, 300])
-def test_answers_are_those_of_the_posterior_in_use(count):
+def test_answers_are_those_of_the_posterior_delegate(count):
     rng = np.random.default_rng(0)
     posterior = DictionaryPosterior(RBF(1.0), 0.1)
     posterior.update(rng.random((count, 2)), rng.standard_normal(count))
     wrapped, x = ForgettingPosterior(posterior, window=1_000), rng.random((10, 2))
     for outer in (posterior, wrapped):
-        inner = outer.in_use
+        inner = outer.delegate
         assert outer.information_gain == inner.information_gain
         assert outer.rank == inner.rank
         np.testing.assert_array_equal(outer.predict(x).mean, inner.predict(x).mean)

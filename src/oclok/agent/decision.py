@@ -68,7 +68,7 @@ class AgentDecision:
         id: by which `learn` and `explain` know it.
         round: the policy's round, counted from 1.
         chosen: ids of the arms that are to be played, in the order in which they were offered.
-        is_exact: the exact posterior would, provably, have chosen the same.
+        is_exact: whether the exact posterior provably chooses the same; None if nobody can tell.
         preferred: in shadow mode, what the agent would have chosen; else the same as `chosen`.
         offer: everything that was thought of every arm; None if it is no longer kept.
     """
@@ -76,7 +76,7 @@ class AgentDecision:
     id: str
     round: int
     chosen: list[ArmId]
-    is_exact: bool
+    is_exact: bool | None
     preferred: list[ArmId]
     offer: Offer | None
 
@@ -104,7 +104,8 @@ class AgentDecision:
                     values = getattr(self.offer, name)
                     if values is not None:
                         entry[name] = float(values[place])
-        return {"id": self.id, "round": self.round, "chosen": arms, "is_exact": self.is_exact}
+        proof = {} if self.is_exact is None else {"is_exact": self.is_exact}
+        return {"id": self.id, "round": self.round, "chosen": arms, **proof}
 
     def _known_offer(self) -> Offer:
         if self.offer is None:

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oclok.agent.arms import ArmId
-from oclok.agent.sparse_rows import SparseRows, grown
+from oclok.agent.sparse_rows import SparseRows
+from oclok.arrays import grown
 from oclok.errors import FeedbackError
 from oclok.persistence import Persistent
 from oclok.typing import ArrayLike, FloatArray, IntArray

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from oclok.arrays import grown
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray, IntArray
 
@@ -90,12 +91,3 @@ class SparseRows(Persistent):
         self.dimension, self._rows = state["dimension"], len(state["end"]) - 1
         self._end, self._values = state["end"], state["values"]
         self._columns = state["columns"]
-
-
-def grown(array: np.ndarray[Any, Any], needed: int) -> np.ndarray[Any, Any]:
-    """Return `array`, or a copy with room for at least `needed` rows; amortised O(1) per row."""
-    if len(array) >= needed:
-        return array
-    larger = np.zeros((max(16, 2 * needed), *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -20,6 +20,7 @@ import math
 
 import numpy as np
 
+from oclok.arrays import grown
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
@@ -146,12 +147,9 @@ class ACCUCB(Policy):
         self.nodes = made.stop
 
     def _reserve(self, nodes: int) -> None:
-        """Make room for so many `nodes`, at least twice as much as before if there is none."""
-        room = self._count.size
-        if nodes > room:
-            more = max(nodes, 2 * room) - room
-            names = ("_count", "_sum", "_depth", "_parent", "_first_child")
-            self.__dict__.update({name: np.pad(getattr(self, name), (0, more)) for name in names})
+        """Make room for `nodes` nodes."""
+        for name in ("_count", "_sum", "_depth", "_parent", "_first_child"):
+            setattr(self, name, grown(getattr(self, name), nodes))
 
     def _upper(self, node: IntArray) -> FloatArray:
         """Return μ̂ + c of each `node`."""

@@ -69,15 +69,6 @@ class Belief:
         """Whether every index is the exact posterior's own."""
         return not np.count_nonzero(self.error)
 
-    def replaced(self, arms: IntArray, other: Belief) -> Belief:
-        """Return this belief with that of `other`, of shape (K,), about the K `arms`."""
-        changed: dict[str, FloatArray] = {}
-        for name in ("index", "mean", "std", "error"):
-            if (value := getattr(self, name)) is not None:
-                changed[name] = value.copy()
-                changed[name][arms] = getattr(other, name)
-        return Belief(**changed, prediction=self.prediction)
-
 
 @dataclass(frozen=True, eq=False)
 class Played:
@@ -289,9 +280,9 @@ class Policy(Persistent, ABC):
 
     def _choose(
         self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
-    ) -> tuple[IntArray, Belief, bool]:
-        """Return the super arm, the belief behind it and whether it is provably exact."""
-        return self._solve(oracle, belief.index), belief, False
+    ) -> tuple[IntArray, Belief, bool | None]:
+        """Return the super arm, the belief behind it and whether it is provably exact, if known."""
+        return self._solve(oracle, belief.index), belief, None
 
     def _redraw(self, proposal: Proposal, rng: np.random.Generator) -> FloatArray:
         """Return the indices (M,) that a random policy might have drawn instead."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oclok.arrays import GrowableArray
 from oclok.errors import InputError
 from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
@@ -17,10 +18,9 @@ from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.mixture import MixturePosterior
-from oclok.posterior.observations import Rows
-from oclok.posterior.prediction import Prediction
+from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import Contexts, as_contexts, as_count, as_probability
+from oclok.validation import as_contexts, as_count, as_probability
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -79,7 +79,7 @@ class GPPolicy(Policy):
             raise InputError("refit_every= needs a kernel to fit; a mixture learns its kernels")
         self.refits: list[KernelFit] = []
         self._dimension = self.posterior.dimension
-        self._innovations = Rows()
+        self._innovations = GrowableArray()
         self._refitted_at = 0
         self._kept = KeptRounds()
         self._estimate: Estimate | None = None
@@ -96,8 +96,8 @@ class GPPolicy(Policy):
         Outcomes are judged as they arrive, each against the posterior just before it, in
         `update` and in calls of `observe` with at most 1,000 of them; since the last refit.
         """
-        z, due_to_f = self._innovations.array.reshape(-1, 2).T
-        return calibrate(z, due_to_f, levels)
+        z, signal_fraction = self._innovations.array.reshape(-1, 2).T
+        return calibrate(z, signal_fraction, levels)
 
     def regret(self, level: float = 0.95) -> Regret:
         """Return how much was left on the table so far, as the posterior sees it.
@@ -150,24 +150,24 @@ class GPPolicy(Policy):
 
     def _record(self, played: Played) -> None:
         prediction = played.belief.prediction if isinstance(played, Proposal) else None
-        self.posterior.offer(Contexts(played.contexts) if prediction is None else prediction)
+        self.posterior.offer(played.contexts if prediction is None else prediction)
         if played.oracle is not None:
             self._kept.add(played.contexts, played.super_arm, played.oracle)
         self._latest = None if prediction is None else prediction.at(played.super_arm)
 
-    def _predicted(self, contexts: FloatArray) -> Contexts | Prediction:
+    def _predicted(self, contexts: FloatArray) -> ContextsLike:
         """Return the prediction of the latest round for these contexts, if it covers them.
 
         When outcomes come promptly, the work of the decision is not done again.
         """
         latest = self._latest
         if latest is None or len(contexts) > len(latest.contexts):
-            return Contexts(contexts)
+            return contexts
         if len(contexts) == len(latest.contexts) and np.array_equal(contexts, latest.contexts):
             return latest
         is_same = (contexts[:, None] == latest.contexts).all(axis=2)
         if not is_same.any(axis=1).all():
-            return Contexts(contexts)
+            return contexts
         return latest.at(is_same.argmax(axis=1))
 
     def _state(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ class GPPolicy(Policy):
             fit = self._fit()
             if fit.improved:
                 self.posterior = self.posterior.with_kernel(fit.kernel, fit.noise_std)
-                self._innovations = Rows()
+                self._innovations = GrowableArray()
         except Exception as reason:  # whatever went wrong, rounds go on with what there was
             kernel, noise_std = self.posterior.kernel, self.posterior.noise_std
             nan = float("nan")

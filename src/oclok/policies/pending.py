@@ -64,7 +64,9 @@ class Pending(Persistent):
         return {
             "round": np.array([d.round for d in decisions]),
             "size": np.array([len(d) for d in decisions]),
-            "is_exact": np.array([d.is_exact for d in decisions]),
+            "is_exact": np.array(
+                [-1 if d.is_exact is None else d.is_exact for d in decisions], np.int8
+            ),
             "has_mean": np.array([d.mean is not None for d in decisions]),
             "has_std": np.array([d.std is not None for d in decisions]),
             "super_arm": np.concatenate([d.super_arm for d in decisions]),
@@ -89,6 +91,10 @@ class Pending(Persistent):
                 index=state["index"][part],
                 mean=state["mean"][part] if state["has_mean"][n] else None,
                 std=state["std"][part] if state["has_std"][n] else None,
-                is_exact=bool(state["is_exact"][n]),
+                is_exact=None if state["is_exact"][n] < 0 else bool(state["is_exact"][n]),
             )
             self._entries[decision.round] = (decision, state["missing"][part])
+
+
+def _as_number(is_exact: bool | None) -> int:
+    return -1 if is_exact is None else int(is_exact)

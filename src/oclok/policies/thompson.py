@@ -7,7 +7,6 @@ import numpy as np
 from oclok.policies.base import Belief, Proposal
 from oclok.policies.gp import GPPolicy
 from oclok.typing import FloatArray
-from oclok.validation import Contexts
 
 
 class ThompsonSampling(GPPolicy):
@@ -37,10 +36,11 @@ class ThompsonSampling(GPPolicy):
     _is_random = True
 
     def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        prediction = self.posterior.predict(Contexts(contexts))
-        index = self.posterior.sample(prediction, rng)
-        return Belief(index, prediction.mean, prediction.std, prediction=prediction)
+        prediction = self.posterior.predict(contexts)
+        return Belief(
+            prediction.sample(rng), prediction.mean, prediction.std, prediction=prediction
+        )
 
     def _redraw(self, proposal: Proposal, rng: np.random.Generator) -> FloatArray:
         assert proposal.belief.prediction is not None
-        return self.posterior.sample(proposal.belief.prediction, rng)
+        return proposal.belief.prediction.sample(rng)

@@ -32,7 +32,6 @@ from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.prediction import Prediction
 from oclok.typing import ArrayLike, FloatArray, IntArray
-from oclok.validation import Contexts
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -73,7 +72,7 @@ class GroupThresholds(UCBPolicy):
     def group_index(self, contexts: ArrayLike) -> FloatArray:
         """Return the group indices, shape (M,), that `select` would use now. Changes nothing."""
         X = self._as_contexts(contexts)
-        return self._group_bound(self.group_posterior.predict(Contexts(X)))[0]
+        return self._group_bound(self.group_posterior.predict(X))[0]
 
     def select(
         self,
@@ -102,7 +101,7 @@ class GroupThresholds(UCBPolicy):
                 raise InputError("threshold needs groups: give the group of each base arm")
             return super().select(contexts, oracle)  # type: ignore[arg-type]  # refused there
         X = self._as_contexts(contexts)
-        prediction = self.group_posterior.predict(Contexts(X))
+        prediction = self.group_posterior.predict(X)
         remaining = self._among_good(prediction, groups, threshold, oracle)
         decision = super().select(X, remaining)
         self.group_posterior.offer(prediction)
@@ -149,7 +148,7 @@ class GroupThresholds(UCBPolicy):
 
     def _choose(
         self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
-    ) -> tuple[IntArray, Belief, bool]:
+    ) -> tuple[IntArray, Belief, bool | None]:
         super_arm, belief, is_exact = super()._choose(t, belief, oracle, pending)
         if isinstance(oracle, _AmongGood) and not oracle.is_certain:
             return super_arm, replace(belief, error=np.full_like(belief.error, np.inf)), False

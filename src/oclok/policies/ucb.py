@@ -18,14 +18,14 @@ import numpy as np
 
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
-from oclok.policies.base import Belief, Played, Proposal
+from oclok.policies.base import Belief
 from oclok.policies.gp import Discount, GPPolicy, Window
 from oclok.policies.rehearsal import Rehearsal
 from oclok.posterior.base import Posterior
 from oclok.posterior.conditioning import Conditioned
 from oclok.posterior.prediction import Prediction
 from oclok.typing import ArrayLike, FloatArray, IntArray
-from oclok.validation import Contexts, as_nonnegative
+from oclok.validation import as_nonnegative
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -35,11 +35,6 @@ LARGEST_INFORMATION = 200.0
 #: Arms of the highest indices that are looked at closely at a time, as a multiple of those
 #: chosen, and how often: a fourth look made rounds of Matérn 5/2 in 8 dimensions 25% longer.
 RUNNERS_UP, LOOKS = 2, 3
-#: How often the posterior is asked for tighter bounds before a decision counts as unproven.
-REFINEMENTS = 2
-#: After so many unproven decisions in a row, it is asked once in as many rounds: a linear model of
-#: outcomes that are not linear has no proofs any more, and asking makes a round 1.5 times as long.
-PATIENCE = 8
 
 
 class UCBSettings(TypedDict, total=False):
@@ -86,7 +81,6 @@ class UCBPolicy(GPPolicy):
                 f"got {condition_on_chosen!r}"
             )
         self.condition_on_chosen = condition_on_chosen
-        self._unproven = 0
 
     def width(self, t: int, arms: int) -> float:
         """Return how many standard deviations the index adds in round `t` with `arms` arms."""
@@ -94,7 +88,7 @@ class UCBPolicy(GPPolicy):
 
     def index(self, contexts: ArrayLike) -> FloatArray:
         """Return the indices, shape (M,), that `select` would use now. Changes nothing."""
-        prediction = self.posterior.predict(Contexts(self._as_contexts(contexts)))
+        prediction = self.posterior.predict(self._as_contexts(contexts))
         t = self.round + 1
         belief = self._upper_bound(prediction, t, len(prediction.contexts))
         if not self.condition_on_chosen:
@@ -108,7 +102,7 @@ class UCBPolicy(GPPolicy):
         return bool(self.condition_on_chosen)
 
     def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        return self._upper_bound(self.posterior.screen(Contexts(contexts)), t, len(contexts))
+        return self._upper_bound(self.posterior.screen(contexts), t, len(contexts))
 
     def _upper_bound(self, f: Prediction, t: int, arms: int) -> Belief:
         width = self.width(t, arms)
@@ -121,7 +115,7 @@ class UCBPolicy(GPPolicy):
 
     def _choose(
         self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
-    ) -> tuple[IntArray, Belief, bool]:
+    ) -> tuple[IntArray, Belief, bool | None]:
         if self.condition_on_chosen and belief.prediction is not None:
             given = Conditioned(self.posterior, belief.prediction, pending)
             belief = self._given(given, belief, t)
@@ -129,27 +123,19 @@ class UCBPolicy(GPPolicy):
                 return self._choose_stepwise(t, belief, given, oracle)
             return self._solve(oracle, belief.index), belief, belief.is_exact
         super_arm = self._solve(oracle, belief.index)
-        largest = np.maximum.reduce(belief.error, initial=0.0)
+        largest = float(np.maximum.reduce(belief.error, initial=0.0))
         if largest == math.inf:
-            super_arm, belief = self._sharpen(t, belief, oracle, super_arm)
-        if largest == 0.0 or oracle.is_stable(belief.index, super_arm, belief.error):
-            return super_arm, belief, True
-        if largest == math.inf or (self._unproven >= PATIENCE and t % PATIENCE):
-            return super_arm, belief, False
-        return self._prove(t, belief, oracle, super_arm)
-
-    def _record(self, played: Played) -> None:
-        super()._record(played)
-        if isinstance(played, Proposal):
-            self._unproven = 0 if played.decision.is_exact else self._unproven + 1
+            return (*self._sharpen(t, belief, oracle, super_arm), None)
+        is_exact = largest == 0.0 or oracle.is_stable(belief.index, super_arm, belief.error)
+        return super_arm, belief, bool(is_exact)
 
     def _sharpen(
         self, t: int, belief: Belief, oracle: Oracle, super_arm: IntArray
     ) -> tuple[IntArray, Belief]:
-        """Look closely at arms that are chosen at first sight, until all that are chosen were.
+        """Sharpen the selected arms and re-solve until every selected arm is sharp.
 
-        Closer looks lower most indices; the others are lowered by the least that one lowered
-        any, and after the last look by as much as a quarter of them were lowered.
+        Sharpening lowers most indices; the others are lowered by the smallest drop seen, and after
+        the last look by the lower quartile of the drops.
         """
         first = belief.index
         is_sharp = np.zeros(len(first), dtype=bool)
@@ -161,7 +147,7 @@ class UCBPolicy(GPPolicy):
                 dull = np.flatnonzero(~is_sharp)
                 best = np.argsort(-first[dull], kind="stable")
                 is_sharp[dull[best[: (RUNNERS_UP - 1) * len(super_arm)]]] = True
-            sharp = self.posterior.sharpen(belief.prediction, np.flatnonzero(is_sharp))
+            sharp = belief.prediction.sharpen(np.flatnonzero(is_sharp))
             if sharp is belief.prediction:
                 break
             belief = self._upper_bound(sharp, t, len(first))
@@ -172,39 +158,9 @@ class UCBPolicy(GPPolicy):
                 super_arm = self._solve(oracle, belief.index)
         return super_arm, belief
 
-    def _prove(
-        self, t: int, belief: Belief, oracle: Oracle, super_arm: IntArray
-    ) -> tuple[IntArray, Belief, bool]:
-        """Return the super arm and whether the exact posterior, too, would choose it.
-
-        The arms in question, those that could still change places with a chosen one, are
-        predicted anew with tighter bounds where these are too wide for a proof.
-        """
-        asked = belief.prediction
-        positions = np.arange(len(belief.index))
-        for _ in range(REFINEMENTS):
-            index, error = belief.index, belief.error
-            if asked is None:
-                break
-            is_open = index + error >= np.min((index - error)[super_arm], initial=np.inf)
-            is_open[super_arm] = True
-            among = np.flatnonzero(is_open[positions])
-            before, positions = asked.at(among), positions[among]
-            asked = self.posterior.refine(before)
-            if asked is before:
-                break
-            belief = belief.replaced(positions, self._upper_bound(asked, t, len(index)))
-            if not np.array_equal(belief.index, index):  # and not just the bounds
-                super_arm = self._solve(oracle, belief.index)
-            if oracle.is_stable(belief.index, super_arm, belief.error):
-                return super_arm, belief, True
-            if asked.work is None:
-                break  # nobody knows more
-        return super_arm, belief, False
-
     def _choose_stepwise(
         self, t: int, belief: Belief, given: Conditioned, oracle: Oracle
-    ) -> tuple[IntArray, Belief, bool]:
+    ) -> tuple[IntArray, Belief, bool | None]:
         """Choose one step at a time; the belief has each chosen arm's index when it was taken."""
         oracle(belief.index)  # refuses what the oracle refuses
         chosen = np.empty(0, dtype=np.intp)

@@ -1,6 +1,6 @@
 """What every posterior is: a belief about f, made of contexts and noisy outcomes.
 
-To add one, derive from `Posterior`, write `predict`, `covariance`, `update`, `inducing` and
+To add one, derive from `Posterior`, write `predict`, `update`, `inducing` and
 `information_gain` (docs/extending.md has one in 40 lines), and run
 `oclok.testing.check_posterior` on it. The other methods have defaults that use these; a
 posterior overrides the ones it can do faster.
@@ -15,26 +15,29 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpstrf
 
 from oclok.errors import InputError
 from oclok.persistence import Persistent
-from oclok.posterior.kernels import Covariance
+from oclok.posterior.kernels import Covariance, compiled
 from oclok.posterior.linalg import add_to_diagonal, factor
 from oclok.posterior.observations import Observations
-from oclok.posterior.prediction import Asked, Prediction
-from oclok.typing import ArrayLike, FloatArray, IntArray
-from oclok.validation import as_contexts, as_noise_std, as_outcomes, as_vector, check_kernel
+from oclok.posterior.prediction import ContextsLike, Prediction
+from oclok.typing import ArrayLike, FloatArray
+from oclok.validation import as_contexts, as_noise_std, as_outcomes, as_vector
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
 
+#: How surprising outcomes were and the fraction of it due to f, each (N,).
+Innovations = tuple[FloatArray, FloatArray]
+
+
 class Posterior(Persistent, ABC):
     """A Gaussian belief about f with zero prior mean.
 
-    Wherever a method takes contexts, it takes a `Prediction` as well, and saves the work that
-    went into that if nothing was learned since.
+    Wherever a method takes contexts, it takes a `Prediction` of them as well, and does not repeat
+    the work that went into that if nothing was learned since.
 
     Args:
         kernel: a kernel of `sklearn.gaussian_process.kernels`, sums and products included; or the
@@ -47,10 +50,7 @@ class Posterior(Persistent, ABC):
     """
 
     def __init__(self, kernel: Kernel | Covariance, noise_std: float) -> None:
-        if not isinstance(kernel, Covariance):
-            check_kernel(kernel)
-            kernel = Covariance(kernel)
-        self.prior = kernel
+        self.prior = compiled(kernel)
         self.noise_std = as_noise_std(noise_std)
         self.observations = Observations()
 
@@ -60,19 +60,15 @@ class Posterior(Persistent, ABC):
         return self.prior.kernel
 
     @abstractmethod
-    def predict(self, contexts: Asked) -> Prediction:
+    def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and standard deviation of f, without noise, at `contexts` (M, D).
 
         The prediction unpacks as the two, and carries bounds on their distance from exact.
         """
 
     @abstractmethod
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-
-    @abstractmethod
     def update(
-        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+        self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none.
 
@@ -94,18 +90,27 @@ class Posterior(Persistent, ABC):
         """How many basis functions the posterior holds."""
         return len(self.inducing)
 
-    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
-        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
-        X = self.checked(contexts)
-        first, of = distinct(X)
-        mean = self.predict(contexts).mean
-        C, pivots, rank, _ = dpstrf(self.covariance(X[first]), lower=1)  # singular ones are fine
-        sample = np.empty(len(first))
-        sample[pivots - 1] = np.tril(C)[:, :rank] @ rng.standard_normal(len(first))[:rank]
-        result: FloatArray = mean[first[of]] + sample[of]
-        return result
+    def is_current(self, prediction: Prediction) -> bool:
+        """Return whether this posterior made `prediction` and has not changed since."""
+        return False
 
-    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+    def current(self, contexts: ContextsLike) -> Prediction:
+        """Return the prediction of `contexts`: the one given, if it is current."""
+        if isinstance(contexts, Prediction) and self.is_current(contexts):
+            return contexts
+        return self.predict(contexts)
+
+    def covariance(self, contexts: ContextsLike) -> FloatArray:
+        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
+        return self.current(contexts).covariance()
+
+    def sample(self, contexts: ContextsLike, rng: np.random.Generator) -> FloatArray:
+        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
+        return self.current(contexts).sample(rng)
+
+    def sample_paths(
+        self, contexts: ContextsLike, count: int, rng: np.random.Generator
+    ) -> FloatArray:
         """Return `count` samples of f at `contexts` (M, D), of which there may be thousands.
 
         Returns:
@@ -116,7 +121,7 @@ class Posterior(Persistent, ABC):
 
         return model_for(self, self.checked(contexts)).sample_paths(contexts, count, rng)
 
-    def innovations(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def innovations(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
 
         Returns:
@@ -124,21 +129,22 @@ class Posterior(Persistent, ABC):
             kernel and noise are right, shape (N,); and 1 - σ²/C_nn², the fraction of the
             predicted variance that is due to f and not to noise; shape (N,).
         """
-        prediction = self.predict(contexts)
+        prediction = self.current(contexts)
         y = as_outcomes(outcomes, len(prediction.mean))
-        S = self.covariance(prediction)
+        S = prediction.covariance()
         add_to_diagonal(S, self.noise_std**2)
         C = factor(S, self.noise_std**2)
         z: FloatArray = dtrsm(1.0, C, (y - prediction.mean)[:, None], lower=1)[:, 0]
-        return z, due_to_f(self.noise_std / C.diagonal())
+        return z, signal_fraction(self.noise_std / C.diagonal())
 
-    def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def learn(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Update, and return the `innovations` of the outcomes."""
-        innovations = self.innovations(contexts, outcomes)
-        self.update(contexts, outcomes)
+        prediction = self.current(contexts)
+        innovations = self.innovations(prediction, outcomes)
+        self.update(prediction, outcomes)
         return innovations
 
-    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+    def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         X = self.checked(contexts)
         known = self.observations
@@ -153,32 +159,21 @@ class Posterior(Persistent, ABC):
             known = self.observations
             self._relearn(known.contexts, known.outcomes, rate * known.weights)
 
-    def refine(self, prediction: Prediction) -> Prediction:
-        """Return a prediction with tighter bounds; `prediction` itself if there is none."""
-        return prediction
+    def screen(self, contexts: ContextsLike) -> Prediction:
+        """Return a quick prediction of many contexts (M, D), of which few will matter.
 
-    def screen(self, contexts: Asked) -> Prediction:
-        """Return what is quick to say of many contexts (M, D), of which few will matter.
-
-        It may be less certain than `predict`; `sharpen` makes up for that where it matters.
+        It may be less certain than `predict`; `Prediction.sharpen` makes up for that.
         """
         return self.predict(contexts)
 
-    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
-        """Return a prediction of `screen` with what `predict` says of contexts at `positions`.
+    def offer(self, contexts: ContextsLike) -> None:
+        """Note which contexts (M, D) were available, chosen or not; changes no answer.
 
-        `prediction` itself if it says all that already.
-        """
-        return prediction
-
-    def offer(self, contexts: Asked) -> None:
-        """Tell which contexts (M, D) were available, chosen or not; changes no answer.
-
-        Some posteriors choose basis functions or scales by them later on.
+        Some posteriors later choose basis functions or scales among them.
         """
 
     def maintain(self) -> None:
-        """Do now what is due, so that later calls need not."""
+        """Do pending work now, so that later calls need not."""
 
     def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Posterior:
         """Return a posterior like this one that has learned nothing; perhaps of another kernel."""
@@ -213,7 +208,7 @@ class Posterior(Persistent, ABC):
         """D, or None as long as neither the kernel nor an outcome tells."""
         return self.observations.dimension or self.prior.dimension
 
-    def checked(self, contexts: Asked) -> FloatArray:
+    def checked(self, contexts: ContextsLike) -> FloatArray:
         """Return `contexts`, or those of a prediction, as a read-only array (M, D) of floats."""
         if isinstance(contexts, Prediction):
             return contexts.contexts
@@ -253,15 +248,6 @@ class Posterior(Persistent, ABC):
         return other
 
 
-def due_to_f(noise_share: FloatArray) -> FloatArray:
+def signal_fraction(noise_share: FloatArray) -> FloatArray:
     """Return 1 - (σ/C_nn)², what f has of a predicted variance, shape (N,)."""
     return np.maximum(1.0 - noise_share * noise_share, 0.0)
-
-
-def distinct(X: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the positions of the first of each distinct row of X (M, D), and which one each is.
-
-    Equal contexts have equal f, so a sample must have one value for all of them.
-    """
-    _, first, of = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    return first, of.reshape(-1)

@@ -28,7 +28,7 @@ class Conditioned:
     Args:
         posterior: what is known of f.
         available: the prediction of the available arms.
-        pending: contexts whose outcomes will come, shape (P, D); none by default.
+        pending: contexts whose outcomes are outstanding, shape (P, D); none by default.
 
     Attributes:
         information: nats that the outcomes conditioned on, and not seen, will bring.
@@ -40,11 +40,11 @@ class Conditioned:
         self.noise_std = posterior.noise_std
         self.information = 0.0
         if pending is None:
-            self._covariance = posterior.covariance(available)
+            self._covariance = available.covariance()
             return
         count = len(available.contexts)
         together = np.vstack([available.contexts, pending])
-        self._covariance = posterior.covariance(posterior.screen(together))
+        self._covariance = posterior.screen(together).covariance()
         self.condition(np.arange(count, count + len(pending)))
         self._covariance = self._covariance[:count, :count]
 

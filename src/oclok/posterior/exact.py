@@ -15,20 +15,21 @@ complement S = K(x, x) - VᵀV + σ²I, and C⁻¹(r - Vᵀz) to z.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 from scipy.linalg.blas import ddot, dgemv, dtrsm
 
+from oclok.arrays import GrowableArray, chunks
 from oclok.errors import NumericalError
-from oclok.posterior.base import Posterior, due_to_f
+from oclok.posterior.base import Innovations, Posterior, signal_fraction
 from oclok.posterior.bounds import EPSILON, TINY, error_bounds, kernel_rounding
 from oclok.posterior.cholesky import GrowingCholesky
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
-from oclok.posterior.observations import Observations, Rows
-from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.prediction import ContextsLike, Prediction, in_chunks
 from oclok.typing import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -40,16 +41,31 @@ PREDICTED_AT_ONCE = 4_000_000
 APPENDED_AT_ONCE = 1_024
 
 
-@dataclass(eq=False)
-class Whitened:
-    """V = L⁻¹K(X, x), shape (N, M), and K(x, x) - VᵀV once it was asked for."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ExactPrediction(Prediction):
+    """A prediction with its V, shape (N, M).
+
+    V for 5 contexts reads all of L, just as V for 100 does, so it is kept for the update.
+    """
 
     V: FloatArray
-    covariance: FloatArray | None = None
+    prior: Covariance
+    factor: GrowingCholesky
 
-    def at(self, positions: IntArray) -> Whitened:
-        """Return V for the contexts at `positions`."""
-        return Whitened(self.V[:, positions])
+    def at(self, positions: IntArray) -> ExactPrediction:
+        """Return the prediction of the contexts at `positions`, shape (K,)."""
+        return replace(self, **self._rows(positions), V=self.V[:, positions])
+
+    def covariance(self) -> FloatArray:
+        """Return the joint covariance of f at the contexts, shape (M, M)."""
+        return self._covariance.copy()
+
+    @cached_property
+    def _covariance(self) -> FloatArray:
+        covariance = self.prior.of(self.contexts)
+        if len(self.V):
+            covariance -= gram(self.V)
+        return covariance
 
 
 class ExactPosterior(Posterior):
@@ -73,23 +89,12 @@ class ExactPosterior(Posterior):
     def __init__(self, kernel: Kernel | Covariance, noise_std: float) -> None:
         super().__init__(kernel, noise_std)
         self._L = GrowingCholesky()
-        self._z = Rows()
+        self._z = GrowableArray()
         self._gain = 0.0
-        self._surprise = 0.0
+        self._quadratic_form = 0.0
         self._trace = 0.0
         self._largest = 0.0
         self._reach = 0.0
-        self._version = object()
-
-    @classmethod
-    def of(cls, prior: Covariance, noise_std: float, observations: Observations) -> ExactPosterior:
-        """Return the posterior given `observations`, which it shares and adds to."""
-        posterior = cls(prior, noise_std)
-        known, posterior.observations = observations, Observations()
-        if len(known):
-            posterior.update(known.contexts, known.outcomes, known.weights)
-        posterior.observations = known
-        return posterior
 
     @property
     def information_gain(self) -> float:
@@ -101,33 +106,39 @@ class ExactPosterior(Posterior):
         """All contexts so far, shape (N, D)."""
         return self.contexts
 
-    def predict(self, contexts: Asked) -> Prediction:
+    def is_current(self, prediction: Prediction) -> bool:
+        """Return whether this posterior made `prediction` and has not changed since."""
+        return (
+            isinstance(prediction, ExactPrediction)
+            and prediction.factor is self._L
+            and len(prediction.V) == len(self._L)
+        )
+
+    def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and std of f at `contexts` (M, D)."""
         X = self.checked(contexts)
+        return in_chunks(X, max(PREDICTED_AT_ONCE // max(len(self), 1), 64), self._predict)
+
+    def _predict(self, X: FloatArray) -> ExactPrediction:
         if len(self) == 0:
             zeros, std = np.zeros(len(X)), std_of(self.prior.diagonal(X))
-            nothing = Whitened(np.empty((0, len(X))))
-            return Prediction(X, zeros, std, zeros, zeros, self._version, nothing)
-        step = max(PREDICTED_AT_ONCE // len(self), 64)
-        if len(X) > step:
-            parts = [self.predict(X[i : i + step]) for i in range(0, len(X), step)]
-            return Prediction.joined(X, parts)
-        work, prior = self._whiten(X), self.prior.variance(X)
-        std = prior - np.einsum("nm,nm->m", work.V, work.V)
+            return self._bound(np.empty((0, len(X))), X, zeros, std, zeros, zeros)
+        V = self._L.solve(self.prior.between(self.observations.contexts, X))
+        prior = self.prior.variance(X)
+        std = prior - np.einsum("nm,nm->m", V, V)
         np.sqrt(np.maximum(std, 0.0, out=std), out=std)
-        root = np.sqrt(kernel_rounding(len(self), self._reach) * prior) + TINY
+        rounding_std = np.sqrt(kernel_rounding(len(self), self._reach) * prior) + TINY
         errors = error_bounds(
-            std, 0.0, root, self._trace / self.noise_std**2, math.sqrt(self._surprise)
+            std, 0.0, rounding_std, self._trace / self.noise_std**2, math.sqrt(self._quadratic_form)
         )
-        return Prediction(X, self._mean(work.V), std, *errors, self._version, work)
+        mean = dgemv(1.0, V.T, self._z.array)
+        return self._bound(V, X, mean, std, *errors)
 
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-        X, work = self._worked(contexts)
-        return self._joint(X, work).copy()
+    def _bound(self, V: FloatArray, *columns: FloatArray) -> ExactPrediction:
+        return ExactPrediction(*columns, V=V, prior=self.prior, factor=self._L)  # type: ignore[arg-type]
 
     def update(
-        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+        self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
         X = self.checked(contexts)
@@ -135,32 +146,26 @@ class ExactPosterior(Posterior):
         if len(y) <= APPENDED_AT_ONCE:
             self.append(contexts, y, w)
             return
-        before = len(self)
-        sums = {name: getattr(self, name) for name in _SUMS}
+        before, sums = len(self), {name: getattr(self, name) for name in _SUMS}
         try:
-            for start in range(0, len(y), APPENDED_AT_ONCE):
-                part = slice(start, start + APPENDED_AT_ONCE)
-                self.append(X[part], y[part], w[part])
+            for rows in chunks(len(y), APPENDED_AT_ONCE):
+                self.append(X[rows], y[rows], w[rows])
         except BaseException:
             self._L.truncate(before)
             self._z.truncate(before)
             self.observations.truncate(before)
-            self.__dict__.update(sums, _version=object())
+            self.__dict__.update(sums)
             raise
 
-    def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def learn(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Update, and return the `innovations` of the outcomes."""
-        X = self.checked(contexts)
-        y, w = self.checked_outcomes(outcomes, None, len(X))
+        y, w = self.checked_outcomes(outcomes, None, len(self.checked(contexts)))
         return self.append(contexts, y, w)
 
-    def append(
-        self, contexts: Asked, y: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def append(self, contexts: ContextsLike, y: FloatArray, weights: FloatArray) -> Innovations:
         """Learn checked outcomes y (N,), of noise variance σ² / weights; return innovations."""
-        X, work = self._worked(contexts)
-        S = self._joint(X, work).copy()
-        residual = y - self._mean(work.V) if len(self) else y
+        f = contexts if self._is_own(contexts) else self._predict(self.checked(contexts))
+        X, S = f.contexts, f.covariance()
         noise_std = self.noise_std / np.sqrt(weights)
         noise = noise_std * noise_std
         prior = self.prior.largest(X)
@@ -175,59 +180,25 @@ class ExactPosterior(Posterior):
         else:
             add_to_diagonal(S, noise)
         C = factor(S, self.noise_std**2)
-        whitened = dtrsm(1.0, C, residual[:, None], lower=1)[:, 0]
-        surprise = float(ddot(whitened, whitened))
-        if not math.isfinite(surprise):
+        z = dtrsm(1.0, C, (y - f.mean)[:, None], lower=1)[:, 0]
+        quadratic_form = float(ddot(z, z))
+        if not math.isfinite(quadratic_form):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
         noise_share = noise_std / C.diagonal()
-        self._L.append(work.V.T, C)
-        self._z.extend(whitened)
+        self._L.append(f.V.T, C)
+        self._z.extend(z)
         self.observations.extend(X, y, weights)
         self._reach = max(self._reach, self.prior.reach(X))
         off = kernel_rounding(len(self), self._reach) * (prior + self.noise_std**2)
         self._trace += sum(weights.tolist()) * off + excess
-        self._surprise += surprise
+        self._quadratic_form += quadratic_form
         self._gain -= sum(np.log(noise_share).tolist())
         self._largest = largest
-        self._version = object()
-        return whitened, due_to_f(noise_share)
+        return z, signal_fraction(noise_share)
 
-    def _joint(self, X: FloatArray, work: Whitened) -> FloatArray:
-        """Return the joint covariance, computed once for all who are handed this work."""
-        if work.covariance is None:
-            work.covariance = self.prior.of(X)
-            if len(self):
-                work.covariance -= gram(work.V)
-        return work.covariance
-
-    def _worked(self, contexts: Asked) -> tuple[FloatArray, Whitened]:
-        """Return contexts and their V, that of a prediction unless it is stale.
-
-        V for 5 contexts reads all of L just as V for 100 does: it would cost 40% of the
-        `predict` before it (N = 1,250).
-        """
-        X = self.checked(contexts)
-        if isinstance(contexts, Prediction) and contexts.state is self._version:
-            work = contexts.work
-            if isinstance(work, Whitened):
-                return X, work
-        return X, self._whiten(X)
-
-    def _whiten(self, X: FloatArray) -> Whitened:
-        if len(self) == 0:
-            return Whitened(np.empty((0, len(X))))
-        return Whitened(self._L.solve(self.prior.between(self.observations.contexts, X)))
-
-    def _mean(self, V: FloatArray) -> FloatArray:
-        mean: FloatArray = dgemv(1.0, V.T, self._z.array)
-        return mean
-
-    def _state(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_version"}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _version=object())
+    def _is_own(self, contexts: ContextsLike) -> TypeGuard[ExactPrediction]:
+        return isinstance(contexts, Prediction) and self.is_current(contexts)
 
 
 #: Running sums over all outcomes.
-_SUMS = ("_gain", "_surprise", "_trace", "_largest", "_reach")
+_SUMS = ("_gain", "_quadratic_form", "_trace", "_largest", "_reach")

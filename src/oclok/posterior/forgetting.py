@@ -3,9 +3,9 @@
     age    updates since an outcome was learned        w    its weight, γ^age or 1
 
 An outcome of weight w counts as one of noise variance σ² / w: its precision is discounted, the
-prior is not. What was learned cannot be unlearned: whenever a sixteenth too many outcomes are
-remembered, another posterior learns those that are to stay, a part of them per update, and takes
-over before there are an eighth too many.
+prior is not. What was learned cannot be unlearned: once a sixteenth too many outcomes are
+remembered, another posterior learns those that stay, a part of them per update, and takes over
+before there are an eighth too many.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 
 from oclok.errors import InputError
 from oclok.posterior.base import Posterior
+from oclok.posterior.catch_up import CatchUp
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.observations import Observations
-from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.posterior.wrapping import WrappingPosterior
-from oclok.typing import ArrayLike, IntArray
+from oclok.typing import ArrayLike
 from oclok.validation import as_count, as_probability
 
 if TYPE_CHECKING:
@@ -67,12 +67,11 @@ class ForgettingPosterior(WrappingPosterior):
         self._inner = posterior
         self._kept = self.window or 0
 
-    #: The posterior that is to take over, and how many outcomes it has learned or left out.
-    _next: Posterior | None = None
-    _passed = 0
+    #: The posterior that is to take over, without the outcomes to be forgotten.
+    _next: CatchUp | None = None
 
     @property
-    def in_use(self) -> Posterior:
+    def delegate(self) -> Posterior:
         """The posterior inside."""
         return self._inner
 
@@ -85,11 +84,6 @@ class ForgettingPosterior(WrappingPosterior):
     def prior(self) -> Covariance:  # type: ignore[override]
         """The compiled kernel of the posterior inside."""
         return self._inner.prior
-
-    @property
-    def observations(self) -> Observations:  # type: ignore[override]
-        """The outcomes remembered, with their weights."""
-        return self._inner.observations
 
     @property
     def dimension(self) -> int | None:
@@ -110,37 +104,32 @@ class ForgettingPosterior(WrappingPosterior):
         other._kept = self._kept
         return other
 
-    def offer(self, contexts: Asked) -> None:
+    def offer(self, contexts: ContextsLike) -> None:
         """Tell which contexts (M, D) were available, chosen or not; changes no answer."""
         self._inner.offer(contexts)
         if self._next is not None:
-            self._next.offer(contexts)
+            self._next.posterior.offer(contexts)
 
     def maintain(self) -> None:
         """Do now what is due, so that later calls need not."""
         self._renew(len(self))
         self._inner.maintain()
 
-    def predict(self, contexts: Asked) -> Prediction:
+    def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and std of f, as it is now, at `contexts` (M, D)."""
         return super().predict(contexts).without_bounds()
 
-    def screen(self, contexts: Asked) -> Prediction:
+    def screen(self, contexts: ContextsLike) -> Prediction:
         """Return what is quick to say of many contexts (M, D), of which few will matter."""
         return super().screen(contexts).without_bounds()
 
-    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
-        """Return a prediction of `screen` with what `predict` says of contexts at `positions`."""
-        sharp = super().sharpen(prediction, positions)
-        return sharp if sharp is prediction else sharp.without_bounds()
-
-    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+    def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         self._inner.correct(contexts, before, after)
         self._next = None  # the next update begins anew
 
     def update(
-        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+        self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D), and forget; all, or raise and none."""
         X = self.checked(contexts)
@@ -156,7 +145,7 @@ class ForgettingPosterior(WrappingPosterior):
             self._inner.update(contexts, y, w / self.rate)  # which may fail; discounting does not
             self._inner.discount(self.rate)
             if self._next is not None:
-                self._next.discount(self.rate)
+                self._next.posterior.discount(self.rate)
         if self._next is None and len(self) > self._kept * (1 + SURPLUS):
             self._begin()
         self._renew(max(PER_CALL, AHEAD * len(y)))
@@ -168,21 +157,16 @@ class ForgettingPosterior(WrappingPosterior):
     def _begin(self) -> None:
         """Begin a posterior without the outcomes to be forgotten, if there are any."""
         if self.window is not None:
-            self._passed = len(self) - self.window
+            surplus = len(self) - self.window
         else:
-            self._passed = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
-        if self._passed:
-            self._next = self._inner.empty()
+            surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
+        if surplus:
+            self._next = CatchUp(self._inner.empty(), surplus)
         else:
             self._kept = len(self)
 
     def _renew(self, most: int) -> None:
-        """Let the next posterior learn at `most` so many outcomes, and take over after the last."""
-        if self._next is None:
-            return
-        known, part = self.observations, slice(self._passed, self._passed + most)
-        self._next.update(known.contexts[part], known.outcomes[part], known.weights[part])
-        self._passed = part.stop
-        if self._passed >= len(known):
-            self._inner, self._next = self._next, None
+        """Let the next posterior learn up to `most` outcomes, and take over after the last."""
+        if self._next is not None and self._next.advance(self.observations, most):
+            self._inner, self._next = self._next.posterior, None
             self._kept = self.window or len(self._inner)

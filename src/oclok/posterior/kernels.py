@@ -18,6 +18,7 @@ from oclok.posterior.compiled import (
     length_scale_of,
 )
 from oclok.typing import FloatArray
+from oclok.validation import check_kernel
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -108,6 +109,14 @@ class Covariance(Persistent):
         scales = np.broadcast_arrays(*self._length_scales) or [np.ones(())]
         self.length_scale: FloatArray = np.min(scales, axis=0)
         self.is_stationary = bool(self.kernel.is_stationary())
+
+
+def compiled(kernel: Kernel | Covariance) -> Covariance:
+    """Return a checked kernel as a `Covariance`; one that is compiled already as it is."""
+    if isinstance(kernel, Covariance):
+        return kernel
+    check_kernel(kernel)
+    return Covariance(kernel)
 
 
 def largest_of(variance: FloatArray | float) -> float:

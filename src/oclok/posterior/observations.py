@@ -1,76 +1,13 @@
-"""Contexts, outcomes and weights learned so far, in arrays that grow with spare room."""
+"""Contexts, outcomes and weights learned so far."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from oclok.arrays import GrowableArray
 from oclok.errors import FeedbackError
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray, IntArray
-
-
-class Rows(Persistent):
-    """An array that grows by rows; capacity doubles, so appending is amortised O(1) per row."""
-
-    def __init__(self) -> None:
-        self._buffer: FloatArray = np.empty(0)
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    @property
-    def array(self) -> FloatArray:
-        """The rows so far: a view, valid until the next call of `extend`."""
-        return self._buffer[: self._size]
-
-    @property
-    def width(self) -> int | None:
-        """Entries of a row; None before the first."""
-        return int(self._buffer.shape[1]) if self._size else None
-
-    def at(self, rows: slice | IntArray) -> FloatArray:
-        """Return the rows at positions."""
-        return self.array[rows]
-
-    def extend(self, rows: FloatArray) -> None:
-        """Add `rows` at the end."""
-        self.put(self._size, rows)
-
-    def put(self, start: int, rows: FloatArray) -> None:
-        """Write `rows` from row `start` on, over what is there or at the end."""
-        if len(rows) == 0:
-            return
-        needed = start + len(rows)
-        if needed > len(self._buffer):
-            capacity = max(needed, 2 * len(self._buffer), 64)
-            grown = np.empty((capacity, *rows.shape[1:]))
-            if self._size:
-                grown[: self._size] = self._buffer[: self._size]
-            self._buffer = grown
-        self._buffer[start:needed] = rows
-        self._size = max(self._size, needed)
-
-    def truncate(self, size: int) -> None:
-        """Drop all rows from `size` on."""
-        self._size = size
-        if size == 0:
-            self._buffer = np.empty(0)
-
-    def keep_last(self, size: int) -> None:
-        """Drop all but the last `size` rows."""
-        if size < self._size:
-            self._buffer = self._buffer[self._size - size : self._size].copy()
-            self._size = size
-
-    def _state(self) -> dict[str, Any]:
-        return {"rows": self.array}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._buffer = np.array(state["rows"])
-        self._size = len(self._buffer)
 
 
 class Observations(Persistent):
@@ -79,12 +16,12 @@ class Observations(Persistent):
     An outcome of weight w has noise variance σ² / w; by default w = 1.
 
     Args:
-        rows: where the contexts are, if others have them, too; perhaps more than were learned
-            here. Most of what an outcome takes is its context.
+        rows: the contexts, if several posteriors share them; some may be ahead of others.
     """
 
-    def __init__(self, rows: Rows | None = None) -> None:
-        self._X, self._y, self._weights = Rows() if rows is None else rows, Rows(), Rows()
+    def __init__(self, rows: GrowableArray | None = None) -> None:
+        self._X = GrowableArray() if rows is None else rows
+        self._y, self._weights = GrowableArray(), GrowableArray()
 
     def __len__(self) -> int:
         return len(self._y)
@@ -95,8 +32,8 @@ class Observations(Persistent):
         return self._X.width if len(self) else None
 
     @property
-    def rows(self) -> Rows:
-        """Where the contexts are; others may be ahead."""
+    def rows(self) -> GrowableArray:
+        """The contexts, perhaps shared; others may be ahead."""
         return self._X
 
     @property

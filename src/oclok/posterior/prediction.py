@@ -1,9 +1,7 @@
-"""What a posterior says of f at some contexts, as a value that is passed on.
+"""What a posterior says of f at some contexts, bound to the state of the model that said it.
 
-A policy asks once per round. The prediction then travels: to the index, to the joint covariance
-of the chosen arms, to the update with their outcomes. Whatever the posterior computed on the way
-travels with it as `work`, so no step computes again what the step before it knew. A prediction
-that is stale, because the posterior has learned since, counts as its contexts alone.
+A policy asks once per round. The prediction then serves the index, the joint covariance of the
+chosen arms and the update with their outcomes: what was computed once stays inside.
 
     error of mean or std    0          equal to the exact posterior's
                             finite     within this of the exact posterior's, rounding included
@@ -12,21 +10,15 @@ that is stale, because the posterior has learned since, counts as its contexts a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
+from scipy.linalg.lapack import dpstrf
 
+from oclok.arrays import chunks
 from oclok.typing import ArrayLike, FloatArray, IntArray
-from oclok.validation import Contexts
-
-
-class Work(Protocol):
-    """What a posterior computed for M contexts."""
-
-    def at(self, positions: IntArray) -> Any:
-        """Return the same for the contexts at `positions`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,10 +28,9 @@ class Prediction:
     Attributes:
         contexts: shape (M, D), read-only.
         mean, std: shape (M,).
-        mean_error, std_error: how far they can be from the exact posterior's; shape (M,). See
+        mean_error, std_error: bounds on their distance from the exact posterior's; shape (M,). See
             the table at the head of this file. Infinite if left out.
-        state: token of the posterior's state, if `work` is to be used again.
-        work: what the posterior computed on the way.
+        joint: computes the joint covariance (M, M) when it is asked for.
 
     Examples:
         >>> prediction = Prediction(np.zeros((2, 1)), np.array([0.1, 0.2]), np.ones(2))
@@ -53,8 +44,7 @@ class Prediction:
     std: FloatArray
     mean_error: FloatArray = None  # type: ignore[assignment]  # filled in below
     std_error: FloatArray = None  # type: ignore[assignment]
-    state: object = None
-    work: Work | None = None
+    joint: Callable[[], FloatArray] | None = None
 
     def __post_init__(self) -> None:
         if self.mean_error is None:
@@ -68,42 +58,75 @@ class Prediction:
     def __iter__(self) -> Iterator[FloatArray]:
         return iter((self.mean, self.std))
 
-    def at(self, positions: IntArray) -> Self:
+    def covariance(self) -> FloatArray:
+        """Return the joint covariance of f at the contexts, shape (M, M)."""
+        if self.joint is None:
+            raise NotImplementedError("give the prediction joint=, or override covariance")
+        return self.joint()
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Return one joint sample of f at the contexts, shape (M,)."""
+        first, of = distinct(self.contexts)
+        C, pivots, rank, _ = dpstrf(self.at(first).covariance(), lower=1)  # may be singular
+        sample = np.empty(len(first))
+        sample[pivots - 1] = np.tril(C)[:, :rank] @ rng.standard_normal(len(first))[:rank]
+        result: FloatArray = self.mean[first[of]] + sample[of]
+        return result
+
+    def at(self, positions: IntArray) -> Prediction:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        contexts = self.contexts.take(positions, axis=0)
-        contexts.flags.writeable = False
-        return type(self)(
-            contexts,
-            self.mean[positions],
-            self.std[positions],
-            self.mean_error[positions],
-            self.std_error[positions],
-            self.state,
-            None if self.work is None else self.work.at(positions),
-        )
+        pairs = np.ix_(positions, positions)
+        return Prediction(**self._rows(positions), joint=lambda: self.covariance()[pairs])
 
-    @classmethod
-    def of(cls, contexts: FloatArray) -> Self:
-        """Return what stands for checked contexts (M, D) of which nothing is known."""
-        unknown = np.broadcast_to(np.nan, len(contexts))
-        return cls(contexts, unknown, unknown, unknown, unknown)
+    def sharpen(self, positions: IntArray) -> Prediction:
+        """Return a prediction of `Posterior.screen` with all that is known at `positions`.
 
-    @classmethod
-    def joined(cls, contexts: FloatArray, parts: list[Self]) -> Self:
-        """Return the prediction of `contexts` (M, D) that was made in `parts`."""
-        names = ("mean", "std", "mean_error", "std_error")
-        mean, std, *errors = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
-        return cls(contexts, mean, std, errors[0], errors[1])
-
-    def without_work(self) -> Self:
-        """Return the same prediction, of which no posterior knows more."""
-        return type(self)(self.contexts, self.mean, self.std, self.mean_error, self.std_error)
+        The prediction itself if there is no more to say.
+        """
+        return self
 
     def without_bounds(self) -> Self:
         """Return the same prediction with no bound on its distance from exact."""
         unknown = np.full(len(self.mean), np.inf)
         return replace(self, mean_error=unknown, std_error=unknown)
 
+    def _rows(self, positions: IntArray) -> dict[str, Any]:
+        """Return the fields of the contexts at `positions`."""
+        contexts = self.contexts.take(positions, axis=0)
+        contexts.flags.writeable = False
+        return {
+            "contexts": contexts,
+            "mean": self.mean[positions],
+            "std": self.std[positions],
+            "mean_error": self.mean_error[positions],
+            "std_error": self.std_error[positions],
+        }
+
+
+def in_chunks(
+    contexts: FloatArray, size: int, predict: Callable[[FloatArray], Prediction]
+) -> Prediction:
+    """Predict contexts (M, D) in chunks of at most `size`, which bounds the memory it takes."""
+    if len(contexts) <= size:
+        return predict(contexts)
+    parts = [predict(contexts[rows]) for rows in chunks(len(contexts), size)]
+    mean, std, mean_error, std_error = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("mean", "std", "mean_error", "std_error")
+    )
+    return Prediction(
+        contexts, mean, std, mean_error, std_error, lambda: predict(contexts).covariance()
+    )
+
+
+def distinct(X: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the positions of the first of each distinct row of X (M, D), and which one each is.
+
+    Equal contexts have equal f, so a sample must have one value for all of them.
+    """
+    _, first, of = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    return first, of.reshape(-1)
+
 
 #: What the methods of a posterior take: contexts (M, D), or a prediction that has them.
-Asked = ArrayLike | Contexts | Prediction
+ContextsLike = ArrayLike | Prediction

@@ -28,7 +28,7 @@ from oclok.errors import InputError
 from oclok.posterior.base import Posterior
 from oclok.posterior.linalg import add_to_diagonal, std_of
 from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky
-from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.threads import blas_threads
 from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import as_count
@@ -99,30 +99,25 @@ class SparsePosterior(Posterior):
         other._rng = copy.deepcopy(self._rng)
         return other
 
-    def predict(self, contexts: Asked) -> Prediction:
+    def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and std of f at `contexts` (M, D)."""
         X = self.checked(contexts)
         variance = self.prior.diagonal(X)
         if len(self) == 0:
-            return Prediction(X, np.zeros(len(X)), std_of(variance))
+            return Prediction(X, np.zeros(len(X)), std_of(variance), joint=lambda: self.prior.of(X))
         phi, whitened = self._features(X)
         variance -= np.einsum("rm,rm->m", phi, phi)
         variance = np.maximum(variance, 0.0)
         variance += self.noise_std**2 * np.einsum("rm,rm->m", whitened, whitened)
-        return Prediction(X, self._c @ whitened, std_of(variance))
 
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-        X = self.checked(contexts)
-        covariance = self.prior.of(X)
-        if len(self):
-            phi, whitened = self._features(X)
-            covariance -= phi.T @ phi
-            covariance += self.noise_std**2 * (whitened.T @ whitened)
-        return covariance
+        def covariance() -> FloatArray:
+            known = self.noise_std**2 * (whitened.T @ whitened) - phi.T @ phi
+            return self.prior.of(X) + known
+
+        return Prediction(X, self._c @ whitened, std_of(variance), joint=covariance)
 
     def update(
-        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+        self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
         X = self.checked(contexts)

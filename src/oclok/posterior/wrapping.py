@@ -1,4 +1,4 @@
-"""A posterior that has another one answer for it, which may change over time."""
+"""A posterior that delegates to another one, which may change over time."""
 
 from __future__ import annotations
 
@@ -7,55 +7,54 @@ from abc import abstractmethod
 import numpy as np
 
 from oclok.posterior.base import Posterior
-from oclok.posterior.prediction import Asked, Prediction
-from oclok.typing import FloatArray, IntArray
-from oclok.validation import Contexts
+from oclok.posterior.observations import Observations
+from oclok.posterior.prediction import ContextsLike, Prediction
+from oclok.typing import FloatArray
 
 
 class WrappingPosterior(Posterior):
-    """A posterior that passes questions on to the one `in_use`."""
+    """A posterior that passes questions on to its `delegate`."""
 
     @property
     @abstractmethod
-    def in_use(self) -> Posterior:
+    def delegate(self) -> Posterior:
         """The posterior that answers now."""
+
+    @property
+    def observations(self) -> Observations:  # type: ignore[override]
+        """Contexts, outcomes and weights that the delegate has learned."""
+        return self.delegate.observations
 
     @property
     def information_gain(self) -> float:
         """I(r; f) of the outcomes remembered, in nats; through a dictionary if there is one."""
-        return self.in_use.information_gain
+        return self.delegate.information_gain
 
     @property
     def inducing(self) -> FloatArray:
-        """Contexts of the basis functions, shape (rank, D); all so far while it is simply exact."""
-        return self.in_use.inducing
+        """Contexts of the basis functions, shape (rank, D)."""
+        return self.delegate.inducing
 
-    def predict(self, contexts: Asked) -> Prediction:
+    def is_current(self, prediction: Prediction) -> bool:
+        """Return whether this posterior made `prediction` and has not changed since."""
+        return self.delegate.is_current(prediction)
+
+    def current(self, contexts: ContextsLike) -> Prediction:
+        """Return the prediction of `contexts`: the one given, if it is current."""
+        if isinstance(contexts, Prediction) and self.is_current(contexts):
+            return self.delegate.current(contexts)
+        return self.predict(contexts)
+
+    def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and std of f at `contexts` (M, D), with bounds where there are any."""
-        return self.in_use.predict(self._asked(contexts))
+        return self.delegate.predict(self.checked(contexts))
 
-    def screen(self, contexts: Asked) -> Prediction:
-        """Return what is quick to say of many contexts; `sharpen` says the rest of few."""
-        return self.in_use.screen(self._asked(contexts))
+    def screen(self, contexts: ContextsLike) -> Prediction:
+        """Return a quick prediction of many contexts (M, D), of which few will matter."""
+        return self.delegate.screen(self.checked(contexts))
 
-    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
-        """Return `prediction` with what `predict` says at `positions`."""
-        return self.in_use.sharpen(prediction, positions)
-
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-        return self.in_use.covariance(self._asked(contexts))
-
-    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
-        """Return one joint sample, shape (M,), of f at `contexts` (M, D)."""
-        return self.in_use.sample(self._asked(contexts), rng)
-
-    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+    def sample_paths(
+        self, contexts: ContextsLike, count: int, rng: np.random.Generator
+    ) -> FloatArray:
         """Return `count` samples of f at `contexts` (M, D), shape (count, M)."""
-        return self.in_use.sample_paths(self._asked(contexts), count, rng)
-
-    def _asked(self, contexts: Asked) -> Contexts | Prediction:
-        """Return `contexts` checked, unless they are already."""
-        if isinstance(contexts, Prediction | Contexts):
-            return contexts
-        return Contexts(self.checked(contexts))
+        return self.delegate.sample_paths(self.checked(contexts), count, rng)

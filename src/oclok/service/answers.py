@@ -35,14 +35,15 @@ class ChosenArm(BaseModel):
 class DecisionAnswer(BaseModel):
     """A decision."""
 
-    model_config = _example(
-        id="order-1", round=1, is_exact=True, chosen=[{"id": "a", "mean": 3.8, "std": 0.1}]
-    )
+    model_config = _example(id="order-1", round=1, chosen=[{"id": "a", "mean": 3.8, "std": 0.1}])
 
     id: str
     round: int
     chosen: list[ChosenArm]
-    is_exact: bool = Field(description="Whether the exact posterior provably chooses the same.")
+    is_exact: bool | None = Field(
+        default=None,
+        description="Whether the exact posterior provably chooses the same, where one can tell.",
+    )
 
 
 class Outcome(BaseModel):

@@ -108,7 +108,7 @@ class Client:
         answer = self._call("POST", "/decisions", body)
         ids = [arm["id"] for arm in answer["chosen"]]
         return ClientDecision(
-            answer["id"], answer["round"], ids, answer["is_exact"], ids, None, answer["chosen"]
+            answer["id"], answer["round"], ids, answer.get("is_exact"), ids, None, answer["chosen"]
         )
 
     def learn(

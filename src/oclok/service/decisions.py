@@ -38,8 +38,9 @@ def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_fi
         "chosen": offer.chosen.tolist(),
         "preferred": [place[arm] for arm in proposal.decision.preferred],
         "noise_std": None if math.isnan(offer.noise_std) else offer.noise_std,
-        "is_exact": proposal.decision.is_exact,
     }
+    if proposal.decision.is_exact is not None:
+        body["is_exact"] = proposal.decision.is_exact
     for name in BELIEFS:
         values = getattr(offer, name)
         body[name] = None if values is None else values.astype(np.float32)
@@ -88,7 +89,7 @@ def restored(agent: Agent, event: Event) -> tuple[AgentDecision, Schema | None, 
     preferred = [arms.ids[position] for position in body["preferred"]]
     assert event.decision is not None
     decision = AgentDecision(
-        event.decision, event.round or 0, chosen, body["is_exact"], preferred, offer
+        event.decision, event.round or 0, chosen, body.get("is_exact"), preferred, offer
     )
     return decision, schema, oracle
 
@@ -128,7 +129,7 @@ def answer_of(event: Event) -> dict[str, Any]:
     """Return the answer to a request for a decision that is in the log."""
     body = logged(event)
     beliefs = {name: body[name] for name in BELIEFS}
-    return _answer(event, body["ids"], body["chosen"], beliefs, body["is_exact"])
+    return _answer(event, body["ids"], body["chosen"], beliefs, body.get("is_exact"))
 
 
 def answer_to(event: Event, proposal: Proposal) -> dict[str, Any]:
@@ -145,10 +146,11 @@ def _answer(
     ids: list[Any],
     chosen: list[int],
     beliefs: dict[str, FloatArray | None],
-    is_exact: bool,
+    is_exact: bool | None,
 ) -> dict[str, Any]:
     entries: list[dict[str, Any]] = [{"id": ids[place]} for place in chosen]
     for name, values in beliefs.items():
         for entry, place in zip(entries, chosen, strict=True):
             entry[name] = None if values is None else float(values[place])
-    return {"id": event.decision, "round": event.round, "chosen": entries, "is_exact": is_exact}
+    proof = {} if is_exact is None else {"is_exact": is_exact}
+    return {"id": event.decision, "round": event.round, "chosen": entries, **proof}

@@ -14,7 +14,6 @@ from oclok import persistence
 from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, Features, NystromModel
 from oclok.posterior.dictionary.selection import covering_model
 from oclok.posterior.kernels import Covariance
-from oclok.validation import Contexts
 
 KERNELS = [RBF(0.6), Matern(0.8, nu=2.5), DotProduct(0.5) + 0.3 * RBF(0.4)]
 
@@ -24,7 +23,7 @@ def model_of(kernel: Any, U: np.ndarray, tolerance: float = 0.0) -> NystromModel
 
 
 def features(model: NystromModel, X: np.ndarray) -> Features:
-    return model.worked(Contexts(X))
+    return model.features(X)
 
 
 def dense(
@@ -47,9 +46,8 @@ def test_moments_are_those_of_the_dense_formulas(kernel: Any, N: int, rank: int,
     U, X, x = rng.random((rank, 2)), rng.random((N, 2)), 2 * rng.random((6, 2)) - 0.5
     y, weights = rng.standard_normal(N), rng.uniform(0.3, 3.0, N)
     model = model_of(kernel, U)
-    split = int(rng.integers(0, N + 1))
-    for part in (slice(0, split), slice(split, N)):
-        model.learn_all(X[part], y[part], weights[part])
+    for part in np.array_split(np.arange(N), min(N, 2)):
+        model.update(X[part], y[part], weights[part])
 
     prediction = model.predict(x)
     mean, variance, gain = dense(kernel, U, X, y, 0.04 / weights, x)
@@ -67,12 +65,12 @@ def test_the_weight_norm_bounds_the_weights(kernel: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     U, X, y = rng.random((7, 2)), rng.random((30, 2)), rng.standard_normal(30)
     model = model_of(kernel, U)
-    model.learn_all(X, y, np.ones(30))
+    model.update(X, y, np.ones(30))
     phi = features(model, X).phi
     A = phi.T @ phi + 0.04 * np.eye(30)
     a = np.linalg.solve(A, y)
-    assert a @ A @ a == pytest.approx(model.regression.surprise)
-    bound = np.sqrt(model.regression.surprise) / model.noise_std
+    assert a @ A @ a == pytest.approx(model.regression.quadratic_form)
+    bound = np.sqrt(model.regression.quadratic_form) / model.noise_std
     assert np.linalg.norm(a) <= bound * (1 + 1e-12)
 
 
@@ -101,12 +99,14 @@ def test_batches_do_not_matter() -> None:
     rng = np.random.default_rng(1)
     X, y = rng.random((LEARNED_AT_ONCE + 500, 2)), rng.standard_normal(LEARNED_AT_ONCE + 500)
     whole, parts = (model_of(RBF(0.6), X[:8]) for _ in range(2))
-    whole.learn_all(X, y, np.ones(len(y)))
+    whole.update(X, y, np.ones(len(y)))
     for start in range(0, len(X), 37):
         part = slice(start, start + 37)
-        parts.learn_all(X[part], y[part], np.ones(len(y[part])))
+        parts.update(X[part], y[part], np.ones(len(y[part])))
     assert parts.information_gain == pytest.approx(whole.information_gain, rel=1e-10)
-    assert parts.regression.surprise == pytest.approx(whole.regression.surprise, rel=1e-10)
+    assert parts.regression.quadratic_form == pytest.approx(
+        whole.regression.quadratic_form, rel=1e-10
+    )
     for model in (whole, parts):
         model.discount(1.0)  # settles how much is rounded
     assert parts.trace == pytest.approx(whole.trace, rel=1e-10)
@@ -117,11 +117,11 @@ def test_batches_do_not_matter() -> None:
 def test_a_model_that_was_saved_is_the_same_to_the_bit() -> None:
     rng = np.random.default_rng(2)
     model = model_of(RBF(0.6), rng.random((8, 2)))
-    model.learn_all(rng.random((50, 2)), rng.standard_normal(50), np.ones(50))
+    model.update(rng.random((50, 2)), rng.standard_normal(50), np.ones(50))
     other = persistence.loads(persistence.dumps(model))
     X, y = rng.random((9, 2)), rng.standard_normal(9)
     for each in (model, other):
-        each.learn_all(X, y, np.ones(9))
+        each.update(X, y, np.ones(9))
     np.testing.assert_array_equal(other.regression.S, model.regression.S)
     np.testing.assert_array_equal(other.regression.m, model.regression.m)
     assert other.trace == model.trace
@@ -138,4 +138,4 @@ def test_correcting_an_outcome_is_learning_the_right_one() -> None:
     x = rng.random((20, 2))
     for one, other in zip(wrong.predict(x), right.predict(x), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
-    assert wrong.regression.surprise >= right.regression.surprise
+    assert wrong.regression.quadratic_form >= right.regression.quadratic_form

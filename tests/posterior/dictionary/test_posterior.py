@@ -24,8 +24,7 @@ from oclok.oracles import Knapsack, Matching, Partition, TopK
 from oclok.oracles.base import Oracle
 from oclok.policies import OClokUCB
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, Prediction
-from oclok.posterior.dictionary.catching_up import AT_ONCE
-from oclok.posterior.dictionary.posterior import FIRST_TRY
+from oclok.posterior.dictionary.posterior import AT_ONCE, FIRST_TRY
 
 Pair = tuple[DictionaryPosterior, ExactPosterior]
 
@@ -56,16 +55,6 @@ def assert_bounded(prediction: Prediction, exact: ExactPosterior, x: np.ndarray)
     assert (np.abs(prediction.std - std) <= prediction.std_error).all()
 
 
-def finest(posterior: Posterior, x: np.ndarray) -> Prediction:
-    """Ask for tighter bounds until there are none."""
-    prediction, finer = posterior.predict(x), None
-    while finer is not prediction:
-        prediction, finer = (finer or prediction), posterior.refine(finer or prediction)
-        if finer.work is None:
-            return finer
-    return prediction
-
-
 # On the paper's workload ---------------------------------------------------------------------
 
 
@@ -86,7 +75,7 @@ def test_super_arms_of_simulation_1_are_those_of_the_exact_posterior(
         policy.update(decision, outcomes)
         judge.update(expected, outcomes)
     assert ours.rank < 200 < len(ours)
-    assert np.mean(certified[FIRST_TRY // 5 :]) >= 0.99  # before, it is exact anyway
+    assert np.mean(certified[FIRST_TRY // 5 :]) >= 0.95  # before, it is exact anyway
     assert_close(ours, exact, rng.random((200, 3)), 1e-5)
 
 
@@ -124,7 +113,6 @@ def test_the_exact_prediction_is_within_the_bounds(
         assert_close(ours, exact, x, 1e-8)
         return
     assert_bounded(ours.predict(x), exact, x)
-    assert_bounded(finest(ours, x), exact, x)
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-5, 1e-7])
@@ -144,18 +132,6 @@ def test_the_bounds_hold_for_coarse_dictionaries(tolerance: float, seed: int) ->
     assert np.abs(prediction.mean - exact.predict(x).mean).max() > 1e-8
 
 
-@pytest.mark.parametrize("kernel", [RBF(1.0), RationalQuadratic(1.0)])
-def test_refining_tightens_the_bounds(kernel: Any) -> None:
-    rng = np.random.default_rng(0)
-    ours, exact = both(kernel)
-    learn((ours, exact), rng.random((700, 2)), rng)
-    x = rng.random((50, 2))
-    first, finer = ours.predict(x), finest(ours, x)
-    assert np.max(finer.mean_error) < 0.1 * np.max(first.mean_error)
-    assert np.max(finer.std_error) < 0.5 * np.max(first.std_error)
-    assert_bounded(finer, exact, x)
-
-
 @pytest.mark.parametrize("seed", [0, 3])
 @pytest.mark.parametrize("drift", [0.002, 0.01, 0.05])
 def test_the_bounds_hold_where_contexts_drift(drift: float, seed: int) -> None:
@@ -166,8 +142,6 @@ def test_the_bounds_hold_where_contexts_drift(drift: float, seed: int) -> None:
     assert ours.rank < len(ours)
     x = rng.random((100, 2)) * [1 + 160 * drift, 1.0]
     assert_bounded(ours.predict(x), exact, x)
-    finer = finest(ours, x)
-    assert_bounded(finer, exact, x)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -178,8 +152,6 @@ def test_the_bounds_hold_where_contexts_leave_their_old_range(seed: int) -> None
         learn((ours, exact), scale * rng.random((count, 2)), rng)
     x = 3 * rng.random((200, 2))
     assert_bounded(ours.predict(x), exact, x)
-    finer = finest(ours, x)
-    assert_bounded(finer, exact, x)
 
 
 @pytest.mark.parametrize("kernel", [RBF(1.0), DotProduct(1.0)], ids=str)
@@ -204,20 +176,7 @@ def test_a_prior_of_next_to_nothing_needs_no_dictionary(kernel: Any) -> None:
     assert_close(ours, exact, rng.random((20, 2)), 1e-12)
 
 
-def test_refining_is_no_worse_after_the_dictionary_has_grown() -> None:
-    rng = np.random.default_rng(0)
-    ours, exact = both(RBF(0.8))
-    learn((ours, exact), 0.1 * rng.random((300, 2)), rng)
-    finest(ours, np.zeros((1, 2)))
-    learn((ours, exact), rng.random((200, 2)), rng)
-    x = rng.random((30, 2))
-    first, finer = ours.predict(x), finest(ours, x)
-    assert np.max(finer.mean_error) <= np.max(first.mean_error)
-    assert np.max(finer.std_error) <= np.max(first.std_error)
-    np.testing.assert_allclose(finer.mean, exact.predict(x).mean, atol=1e-5)
-
-
-def test_super_arms_are_the_exact_ones_where_ties_call_for_refining_after_growth() -> None:
+def test_super_arms_are_the_exact_ones_despite_ties_after_growth() -> None:
     rng = np.random.default_rng(0)
     ours, exact = both(RBF(1.0))
     policy, judge = OClokUCB(posterior=ours, oracle=TopK(5)), OClokUCB(posterior=exact)
@@ -360,7 +319,7 @@ def test_every_context_of_a_large_update_is_represented(period: int) -> None:
     ours, _ = both(RBF(1.0))
     X = interleaved(rng, 2_048 * period, period)
     learn((ours,), X, rng)
-    assert ours.refine(ours.predict(X[:200])).mean_error.max() < 0.1
+    assert ours.predict(X[:200]).mean_error.max() < 0.1
     np.testing.assert_allclose(ours.predict(X[:200]).mean, f(X[:200]), atol=0.1)
 
 
@@ -370,7 +329,7 @@ def test_every_context_of_a_large_update_to_a_dictionary_is_represented() -> Non
     learn((ours,), rng.random((300, 2)), rng)
     X = np.vstack([5 + rng.random((500, 2)), rng.random((2_100, 2)) - 5])
     learn((ours,), X, rng)
-    assert ours.refine(ours.predict(X[:200])).mean_error.max() < 0.1
+    assert ours.predict(X[:200]).mean_error.max() < 0.1
     np.testing.assert_allclose(ours.predict(X[:200]).mean, f(X[:200]), atol=0.1)
 
 
@@ -436,7 +395,7 @@ def test_expecting_contexts_changes_no_answer(before: bool) -> None:
     learn((ours, exact), rng.random((5, 2)), rng)
     assert ours.rank == rank if before else ours.rank > rank
     assert_close(ours, exact, wide, 1e-5)
-    assert ours.refine(ours.predict(wide)).mean_error.max() < 1e-2
+    assert ours.predict(wide).mean_error.max() < 1e-2
 
 
 def test_expected_contexts_of_another_dimension_are_refused() -> None:
@@ -475,15 +434,12 @@ def test_bad_input_changes_nothing(contexts: Any, outcomes: Any) -> None:
 def test_a_copy_goes_on_to_the_bit_and_on_its_own(duplicate: Any) -> None:
     rng = np.random.default_rng(3)
     posterior, x = grown(), rng.uniform(-0.5, 1.5, (30, 2))
-    finest(posterior, x)
     other, bystander = duplicate(posterior), duplicate(posterior)
     was = bystander.predict(x)
     for _ in range(20):
         learn((posterior, other), rng.uniform(-0.2, 1.2, (5, 2)), np.random.default_rng(4))
         for a, b in zip(posterior.predict(x), other.predict(x), strict=True):
             np.testing.assert_array_equal(a, b)
-    for a, b in zip(finest(posterior, x), finest(other, x), strict=True):
-        np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(bystander.predict(x).mean, was.mean)
 
 
@@ -658,39 +614,15 @@ def test_ever_farther_contexts_met_while_catching_up_are_covered_in_the_end() ->
     assert_close(posterior, judge_of(posterior), x, 1e-4)
 
 
-def test_a_finer_dictionary_of_many_outcomes_is_taught_in_steps() -> None:
-    rng = np.random.default_rng(0)
-    posterior, x = DictionaryPosterior(RBF(1.0), 0.1), rng.random((20, 2))
-    learn((posterior,), rng.random((3 * AT_ONCE, 2)), rng)
-    once = finest(posterior, x)
-    for _ in range(60):
-        learn((posterior,), rng.random((5, 2)), rng)
-    later = finest(posterior, x)
-    assert later.mean_error.max() < 0.3 * once.mean_error.max()
-    assert_bounded(later, judge_of(posterior), x)
-    asked = DictionaryPosterior(RBF(1.0), 0.1)
-    learn((asked,), rng.random((3 * AT_ONCE, 2)), rng)
-    finest(asked, x)
-    asked.maintain()
-    assert finest(asked, x).mean_error.max() < 0.3 * once.mean_error.max()
-
-
 def beyond(rng: np.random.Generator) -> DictionaryPosterior:
     posterior = DictionaryPosterior(Matern(0.3, nu=1.5), 0.1, max_rank=64)
     learn((posterior,), rng.random((300, 2)), rng)
     return posterior
 
 
-def refined(rng: np.random.Generator) -> DictionaryPosterior:
-    posterior = grown()
-    finest(posterior, rng.random((20, 2)))
-    return posterior
-
-
 PHASES = {
     "exact": lambda rng: DictionaryPosterior(RBF(1.0), 0.1),
     "dictionary": lambda rng: grown(),
-    "with a finer one": refined,
     "growing": near,
     "growing, nearest outcomes meanwhile": far,
     "beyond the budget": beyond,
@@ -757,15 +689,3 @@ def test_a_budget_of_one(kernel: Any) -> None:
     assert (std > 0).all()
     assert (std**2 <= kernel.diag(x) + 1e-12).all()
     np.testing.assert_allclose(mean, f(x), atol=0.5)
-
-
-def test_beyond_the_most_to_refine_bounds_stay_as_they_are(monkeypatch):
-    X = np.random.default_rng(0).random((600, 3))
-    posterior = DictionaryPosterior(RBF(1.0), 0.1)
-    posterior.update(X, np.sin(X).sum(axis=1))
-    first = posterior.refine(posterior.predict(X[:9]))
-    assert first.work is not None
-    assert posterior.refine(first) is not first  # the finer dictionary answers
-    monkeypatch.setattr("oclok.posterior.dictionary.posterior.MOST_TO_REFINE", 500)
-    last = posterior.predict(X[:9])
-    assert posterior.refine(last) is last

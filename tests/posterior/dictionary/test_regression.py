@@ -48,7 +48,7 @@ def test_it_is_the_posterior_of_the_normal_equations(count: int, noise_std: floa
     mean, covariance, surprise, gain = dense(phi, y, noise)
     np.testing.assert_allclose(known.m, mean, rtol=1e-6, atol=1e-7 * np.abs(mean).max())
     np.testing.assert_allclose(known.S @ known.S.T, covariance, rtol=1e-6, atol=1e-9)
-    assert known.surprise == pytest.approx(surprise, rel=1e-6)
+    assert known.quadratic_form == pytest.approx(surprise, rel=1e-6)
     assert known.information_gain == pytest.approx(gain, rel=1e-9)
 
 
@@ -70,7 +70,7 @@ def test_kalman_cholesky_and_qr_lose_no_digits_to_each_other(
     norms = (np.linalg.norm(known.whiten(x), axis=0) for known in (few, many))
     np.testing.assert_allclose(*norms, rtol=1e-7)
     assert few.information_gain == pytest.approx(many.information_gain, rel=1e-9)
-    assert few.surprise == pytest.approx(many.surprise, rel=1e-9)
+    assert few.quadratic_form == pytest.approx(many.quadratic_form, rel=1e-9)
 
 
 def test_where_nothing_surprises_outcomes_count_all_the_same() -> None:
@@ -79,7 +79,7 @@ def test_where_nothing_surprises_outcomes_count_all_the_same() -> None:
     learn(known, phi, 0.0 * y, np.full(200, 0.2))
     _, covariance, _, _ = dense(phi, 0.0 * y, np.full(200, 0.2))
     np.testing.assert_allclose(known.S @ known.S.T, covariance, rtol=1e-8)
-    assert known.surprise == 0
+    assert known.quadratic_form == 0
 
 
 @pytest.mark.parametrize(("noise_std", "by_qr"), [(0.1, False), (1e-4, True)])

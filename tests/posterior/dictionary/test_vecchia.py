@@ -17,7 +17,6 @@ from oclok.posterior.dictionary import vecchia
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.prediction import Prediction
 
 NOISE_STD = 0.1
 KERNELS = [Matern(0.5, nu=1.5), RBF(0.2), Matern([0.3, 2.0], nu=2.5), RBF(0.3) + DotProduct(1.0)]
@@ -68,8 +67,8 @@ def test_what_a_context_is_told_by_neighbours_is_the_dense_formula_on_them():
     kernel = Matern(0.5, nu=2.5)
     model, X, y = taught_one_by_one(kernel, rng, 40)
     x = rng.random((1, 2))
-    local = model.worked(Prediction.of(x))
-    phi, phi_x = model.weights.features(X)[0], model.weights.features(x)[0][:, 0]
+    local = model.predict(x).local
+    phi, phi_x = model.weights.raw_features(X)[0], model.weights.raw_features(x)[0][:, 0]
     E = kernel(X) - phi.T @ phi
     e = kernel(X, x)[:, 0] - phi.T @ phi_x
     h = np.linalg.solve(E + NOISE_STD**2 * np.eye(40), e)
@@ -85,25 +84,28 @@ def test_one_neighbour_is_the_dense_formula_on_the_nearest_outcome():
     x = rng.random((1, 2))
     rough = model.screen(x)
     nearest = int(np.argmin(((X - x) ** 2).sum(axis=1)))
-    phi, phi_x = model.weights.features(X)[0][:, nearest], model.weights.features(x)[0][:, 0]
+    phi, phi_x = (
+        model.weights.raw_features(X)[0][:, nearest],
+        model.weights.raw_features(x)[0][:, 0],
+    )
     e = kernel(X[[nearest]], x)[0, 0] - phi @ phi_x
     h = e / (1.0 - phi @ phi + NOISE_STD**2)
-    assert rough.work.mean[0] == pytest.approx(h * y[nearest], abs=1e-9)
-    np.testing.assert_allclose(rough.work.features[:, 0], phi_x - phi * h, atol=1e-9)
+    assert rough.local.mean[0] == pytest.approx(h * y[nearest], abs=1e-9)
+    np.testing.assert_allclose(rough.local.features[:, 0], phi_x - phi * h, atol=1e-9)
 
 
 def test_sharpening_some_is_predicting_them():
     model, _, _ = taught_one_by_one(KERNELS[0], np.random.default_rng(0), 40)
     asked = np.random.default_rng(5).random((10, 2))
     rough, full = model.screen(asked), model.predict(asked)
-    sharp = model.sharpen(rough, np.array([2, 7]))
+    sharp = rough.sharpen(np.array([2, 7]))
     for name in ("mean", "std"):
         values = getattr(sharp, name)
         np.testing.assert_allclose(values[[2, 7]], getattr(full, name)[[2, 7]], rtol=1e-12)
         np.testing.assert_array_equal(
             np.delete(values, [2, 7]), np.delete(getattr(rough, name), [2, 7])
         )
-    assert model.sharpen(sharp, np.array([7])) is sharp
+    assert sharp.sharpen(np.array([7])) is sharp
 
 
 def test_its_covariance_is_that_of_a_joint_distribution():
@@ -217,13 +219,13 @@ def test_a_batch_that_fails_halfway_brings_back_the_neighbours_it_overwrote(monk
     monkeypatch.setattr(vecchia, "LEARNED_AT_ONCE", 64)
     rng = np.random.default_rng(0)
     model = model_of(Matern(0.3, nu=1.5) + DotProduct(), rng.random((4, 3)))
-    model.learn_all(rng.random((300, 3)), rng.standard_normal(300), np.ones(300))
+    model.update(rng.random((300, 3)), rng.standard_normal(300), np.ones(300))
     asked = rng.random((20, 3))
     before, gain = model.predict(asked), model.information_gain
     outcomes = rng.standard_normal(200)
     outcomes[-1] = np.nan
     with pytest.raises(OclokError):
-        model.learn_all(rng.random((200, 3)), outcomes, np.ones(200))
+        model.update(rng.random((200, 3)), outcomes, np.ones(200))
     after = model.predict(asked)
     np.testing.assert_array_equal(after.mean, before.mean)
     np.testing.assert_array_equal(after.std, before.std)

@@ -10,11 +10,11 @@ its candidates; finding them takes O(T log N) comparisons and no distances.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from oclok.arrays import grown
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray, IntArray
 
@@ -71,7 +71,7 @@ class Forest(Persistent):
 
     def insert(self, X: FloatArray, positions: IntArray) -> None:
         """Add the contexts X[positions], in place of older ones where there were any."""
-        self._where = grown_to(self._where, int(positions.max(initial=-1)) + 1, NONE)
+        self._where = grown(self._where, int(positions.max(initial=-1)) + 1, NONE)
         for position in positions[(self._where[positions] != NONE).any(axis=1)]:
             self._remove(position)
         nodes = self._buckets(X[positions], TREES).ravel()
@@ -143,7 +143,7 @@ class Forest(Persistent):
         """Give a node two children and return the first; the second comes after it."""
         first = self._nodes
         for name in ("_axis", "_threshold", "_children", "_members", "_count"):
-            setattr(self, name, grown_to(getattr(self, name), first + 2, NONE))
+            setattr(self, name, grown(getattr(self, name), first + 2, NONE))
         self._nodes = first + 2
         self._members[node], self._count[node] = NONE, 0
         self._axis[node], self._threshold[node] = axis, threshold
@@ -155,19 +155,3 @@ class Forest(Persistent):
         self._members[node, : len(members)] = members
         self._count[node] = len(members)
         self._where[members, tree] = node
-
-
-def grown_to(rows: Any, size: int, value: float, most: float = math.inf) -> Any:
-    """Return `rows` with room for `size`, twice as many as before but at `most` so many.
-
-    New ones have `value`; those of 0 take no memory before they are written to.
-    """
-    if size <= len(rows):
-        return rows
-    room = max(size, 2 * len(rows))
-    room = int(most) if 2 * room > most else room  # the last time, lest it is copied for little
-    result = np.zeros((room, *rows.shape[1:]), rows.dtype)
-    result[: len(rows)] = rows
-    if value:
-        result[len(rows) :] = value
-    return result

@@ -1,4 +1,4 @@
-"""Posteriors of a given dictionary, which share the observations of the one they work for."""
+"""Posteriors through the features of a given dictionary."""
 # Tested in tests/posterior/dictionary/test_nystrom.py: there and in test_vecchia.py.
 
 from __future__ import annotations
@@ -8,23 +8,13 @@ from typing import Self
 
 import numpy as np
 
-from oclok.posterior.base import Posterior
-from oclok.posterior.prediction import Asked
+from oclok.posterior.base import Innovations, Posterior
+from oclok.posterior.prediction import ContextsLike
 from oclok.typing import ArrayLike, FloatArray
 
-#: How surprising outcomes were and what of it is due to f, each (N,); see `Posterior.innovations`.
-Innovations = tuple[FloatArray, FloatArray]
 
-
-class Model(Posterior):
-    """A posterior of a given dictionary.
-
-    Attributes:
-        observations: what it has learned, or will have when it has caught up. `append` adds to
-            them, `learn_all` does not.
-    """
-
-    _version: object
+class BasisPosterior(Posterior):
+    """A posterior through the features of a given dictionary."""
 
     @property
     def dimension(self) -> int:
@@ -33,14 +23,12 @@ class Model(Posterior):
 
     @abstractmethod
     def blank(self) -> Self:
-        """Return a model of the same dictionary that has learned nothing."""
+        """Return a posterior of the same dictionary that has learned nothing."""
 
     @abstractmethod
-    def learn_all(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn outcomes y (N,), of noise variance σ² / weights, seen at X (N, D): all, or none."""
-
-    @abstractmethod
-    def append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> Innovations | None:
+    def append(
+        self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
+    ) -> Innovations | None:
         """Learn checked outcomes y (N,), of noise variance σ² / weights; all, or raise and none.
 
         Returns:
@@ -48,13 +36,13 @@ class Model(Posterior):
         """
 
     def update(
-        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+        self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
         X = self.checked(contexts)
         self.append(contexts, *self.checked_outcomes(outcomes, weights, len(X)))
 
-    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+    def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         X, known = self.checked(contexts), self.observations
         old, _ = self.checked_outcomes(before, None, len(X))
@@ -62,7 +50,6 @@ class Model(Posterior):
         positions = known.find(X, old)
         self._shift(X, new - old, self.noise_std / np.sqrt(known.weights[positions]))
         known.outcomes[positions] = new
-        self._version = object()
 
     @abstractmethod
     def _shift(self, X: FloatArray, change: FloatArray, noise: FloatArray) -> None:

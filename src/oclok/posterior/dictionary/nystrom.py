@@ -25,16 +25,17 @@ import numpy as np
 from scipy.linalg.blas import ddot, dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dtrtri
 
+from oclok.arrays import chunks
 from oclok.errors import NumericalError
-from oclok.posterior.base import distinct
+from oclok.posterior.base import Innovations
 from oclok.posterior.bounds import STATE_ROUNDING, TINY, error_bounds, kernel_rounding
-from oclok.posterior.dictionary.model import Innovations, Model
+from oclok.posterior.dictionary.model import BasisPosterior
 from oclok.posterior.dictionary.regression import Regression
 from oclok.posterior.kernels import Covariance, largest_of
 from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.observations import Observations
 from oclok.posterior.pivoted import LEAST_PIVOT
-from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.prediction import ContextsLike, Prediction, distinct, in_chunks
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray, IntArray
 
@@ -42,9 +43,8 @@ from oclok.typing import FloatArray, IntArray
 PREDICTED_AT_ONCE = 4_000_000
 #: Outcomes that are learned at once.
 LEARNED_AT_ONCE = 2_048
-#: Outcomes, in updates of equal size, whose rounding is bounded closely at once; until then it is
-#: by a cheaper bound, which is good enough as long as it is this fraction of the trace.
-SETTLED_AT_ONCE, GOOD_ENOUGH = 64, 0.1
+#: Outcomes whose rounding is bounded closely at once; until then a cheaper bound holds.
+SETTLED_AT_ONCE = 64
 
 _NO_CONTEXTS: FloatArray = np.empty((0, 0))
 
@@ -56,10 +56,9 @@ class Features:
     phi: FloatArray
     whitened: FloatArray
     residual: FloatArray
-    root: FloatArray
+    rounding_std: FloatArray
     largest: float
     kappa: float
-    is_tight: bool = False
 
     def at(self, positions: IntArray) -> Features:
         """Return the features of the contexts at `positions`."""
@@ -68,14 +67,51 @@ class Features:
             self.phi.T.take(positions, axis=0).T,  # contiguous columns
             self.whitened.T.take(positions, axis=0).T,
             residual,
-            self.root[positions],
+            self.rounding_std[positions],
             max(residual.tolist(), default=0.0),
             self.kappa,
-            self.is_tight,
         )
 
 
-class NystromModel(Model):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NystromPrediction(Prediction):
+    """A prediction with the features of its contexts; `weights` is m when it was made."""
+
+    model: NystromModel
+    features: Features
+    weights: FloatArray
+
+    def at(self, positions: IntArray) -> NystromPrediction:
+        """Return the prediction of the contexts at `positions`, shape (K,)."""
+        return replace(self, **self._rows(positions), features=self.features.at(positions))
+
+    def covariance(self) -> FloatArray:
+        """Return the joint covariance (M, M); correlations of ρ above the tolerance included."""
+        f = self.features
+        covariance = gram(f.whitened)
+        if f.largest > self.model.tolerance:
+            covariance += self.model.prior.of(self.contexts)
+            covariance -= gram(f.phi)
+        else:
+            add_to_diagonal(covariance, f.residual)
+        return covariance
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Return a sample of f (M,), by one of the weights where ρ is within the tolerance.
+
+        What the dictionary leaves out is drawn apart, once for all contexts that are equal.
+        """
+        f = self.features
+        if f.largest > self.model.tolerance:
+            return super().sample(rng)
+        sample = self.mean + dgemv(1.0, f.whitened, rng.standard_normal(len(f.phi)), trans=1)
+        sample += np.sqrt(f.residual) * rng.standard_normal(len(sample))
+        first, of = distinct(self.contexts)
+        result: FloatArray = sample[first[of]]
+        return result
+
+
+class NystromModel(BasisPosterior):
     """What is known of f through the features of a dictionary.
 
     Args:
@@ -105,12 +141,11 @@ class NystromModel(Model):
         self._begin()
 
     def _begin(self) -> None:
-        """Know no outcome."""
+        """Reset to the prior."""
         self.observations = Observations()
         self.regression = Regression(self.rank)
         self._trace = self._rough_trace = 0.0
         self._unsettled: tuple[tuple[FloatArray, FloatArray, FloatArray, float], ...] = ()
-        self._version = object()
 
     def _prepare(self) -> None:
         """Compute what follows from the dictionary alone."""
@@ -122,7 +157,6 @@ class NystromModel(Model):
         row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
         self._ones = np.ones(self.rank)
         self._squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
-        self._version = object()
 
     def _state(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
@@ -157,85 +191,41 @@ class NystromModel(Model):
         """I(r; f) of all outcomes learned, in nats, through the dictionary."""
         return self.regression.information_gain
 
-    def predict(self, contexts: Asked) -> Prediction:
+    def is_current(self, prediction: Prediction) -> bool:
+        """Return whether this model made `prediction` and has not changed since."""
+        is_own = isinstance(prediction, NystromPrediction) and prediction.model.U is self.U
+        return is_own and prediction.weights is self.regression.m  # type: ignore[attr-defined]
+
+    def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and std of f at `contexts` (M, D), with bounds."""
         X = self.checked(contexts)
-        step = max(PREDICTED_AT_ONCE // self.rank, 64)
-        if len(X) > step:
-            parts = [self.predict(X[i : i + step]) for i in range(0, len(X), step)]
-            return Prediction.joined(X, parts)
+        return in_chunks(X, max(PREDICTED_AT_ONCE // self.rank, 64), self._predict)
+
+    def _predict(self, X: FloatArray) -> NystromPrediction:
         with blas_threads(2.0 * self.rank**2 * len(X)):
-            work = self._worked(X)
-            mean = self.regression.mean(work.phi)
-            squares = work.whitened * work.whitened
-            std = dgemv(1.0, squares, self._ones, beta=1.0, y=work.residual, trans=1)
+            f = self.features(X)
+            mean = self.regression.mean(f.phi)
+            squares = f.whitened * f.whitened
+            std = dgemv(1.0, squares, self._ones, beta=1.0, y=f.residual, trans=1)
         np.sqrt(std, out=std)
-        return Prediction(X, mean, std, *self._bounds(std, work, self.trace), self._version, work)
+        errors = self._bounds(std, f)
+        m = self.regression.m
+        return NystromPrediction(X, mean, std, *errors, model=self, features=f, weights=m)
 
-    def refine(self, prediction: Prediction) -> Prediction:
-        """Return the prediction with ω by the interpolation weights of its contexts."""
-        work = self.worked(prediction)
-        if work.is_tight:
-            return prediction
-        X, (mean, std) = prediction.contexts, prediction
-        root, largest = self._tight(work.phi, work.kappa), work.largest
-        tight = Features(work.phi, work.whitened, work.residual, root, largest, work.kappa, True)
-        is_good = self._rough_trace <= GOOD_ENOUGH * self._trace
-        errors = self._bounds(std, tight, self.trace if is_good else self._tight_trace())
-        return Prediction(X, mean, std, *errors, self._version, tight)
-
-    def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return φ (r, M) and ρ (M,) of X (M, D)."""
-        phi, residual, _, _ = self._features(X)
-        return phi, residual
-
-    def worked(self, contexts: Asked) -> Features:
-        """Return the features behind a prediction, computed again if it is stale."""
-        if isinstance(contexts, Prediction) and contexts.state is self._version:
-            assert isinstance(contexts.work, Features)
-            return contexts.work
-        return self._worked(self.checked(contexts))
-
-    def asked(self, prediction: Prediction) -> Prediction:
-        """Return a prediction that has the features of its contexts, if nothing else."""
-        if prediction.state is self._version:
-            return prediction
-        X = prediction.contexts
-        return replace(Prediction.of(X), state=self._version, work=self._worked(X))
-
-    def uncovered(self, contexts: Asked) -> FloatArray:
+    def uncovered(self, contexts: ContextsLike) -> FloatArray:
         """Return the contexts whose ρ is above the tolerance, shape (n, D)."""
-        f = self.worked(contexts)
+        f = self._features_of(contexts)
         if f.largest <= self.tolerance:
             return _NO_CONTEXTS
         return self.checked(contexts)[f.residual > self.tolerance]
 
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance (M, M); correlations of ρ above the tolerance included."""
-        f = self.worked(contexts)
-        covariance = gram(f.whitened)
-        if f.largest > self.tolerance:
-            covariance += self.prior.of(self.checked(contexts))
-            covariance -= gram(f.phi)
-        else:
-            add_to_diagonal(covariance, f.residual)
-        return covariance
+    def largest_residual(self, contexts: ContextsLike) -> float:
+        """Return the largest ρ of `contexts` (M, D)."""
+        return self._features_of(contexts).largest
 
-    def sample(self, contexts: Asked, rng: np.random.Generator) -> FloatArray:
-        """Return a sample of f (M,), by one of the weights where ρ is within the tolerance.
-
-        What the dictionary leaves out is drawn apart, once for all contexts that are equal.
-        """
-        f = self.worked(contexts)
-        if f.largest > self.tolerance:
-            return super().sample(contexts, rng)
-        sample = self.regression.mean(f.phi)
-        sample += dgemv(1.0, f.whitened, rng.standard_normal(self.rank), trans=1)
-        sample += np.sqrt(f.residual) * rng.standard_normal(len(sample))
-        first, of = distinct(self.checked(contexts))
-        return sample[first[of]]
-
-    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+    def sample_paths(
+        self, contexts: ContextsLike, count: int, rng: np.random.Generator
+    ) -> FloatArray:
         """Return `count` samples of f at `contexts` (M, D), shape (count, M).
 
         By samples of the weights; what the dictionary leaves out above the tolerance is drawn
@@ -245,41 +235,30 @@ class NystromModel(Model):
         W = self.regression.sample(count, rng)
         least = max(self.tolerance, LEAST_PIVOT * self.largest_prior)
         result = np.empty((count, len(X)))
-        for start in range(0, len(X), LEARNED_AT_ONCE):
-            part = slice(start, start + LEARNED_AT_ONCE)
-            phi, residual = self._known_features(contexts, part)
-            result[:, part] = dgemm(1.0, W, phi, trans_a=1)
+        for rows in chunks(len(X), LEARNED_AT_ONCE):
+            phi, residual, _, _ = self.raw_features(X[rows])
+            result[:, rows] = dgemm(1.0, W, phi, trans_a=1)
             if residual.max(initial=0.0) > least:
-                result[:, part] += np.sqrt(residual) * rng.standard_normal((count, len(residual)))
+                result[:, rows] += np.sqrt(residual) * rng.standard_normal((count, len(residual)))
         return result
 
-    def _known_features(self, contexts: Asked, part: slice) -> tuple[FloatArray, FloatArray]:
-        """Return φ (r, m) and ρ (m,) of a part of `contexts`, of a fresh prediction its own."""
-        if isinstance(contexts, Prediction) and contexts.state is self._version:
-            work = self.worked(contexts)
-            return work.phi[:, part], work.residual[part]
-        return self.features(self.checked(contexts)[part])
-
-    def append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> Innovations | None:
+    def append(
+        self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
+    ) -> Innovations | None:
         """Learn checked outcomes y (N,), of noise variance σ² / weights; all, or raise and none."""
-        innovations = None
+        X, innovations = self.checked(contexts), None
         if len(y) <= LEARNED_AT_ONCE:
-            innovations = self._learn(self.worked(contexts), y, weights)
+            innovations = self._learn(self._features_of(contexts), y, weights)
         else:
-            self.learn_all(self.checked(contexts), y, weights)
-        self.observations.extend(self.checked(contexts), y, weights)
+            before, regression = dict(self.__dict__), copy.copy(self.regression)
+            try:
+                for rows in chunks(len(y), LEARNED_AT_ONCE):
+                    self._learn(self.features(X[rows]), y[rows], weights[rows])
+            except BaseException:
+                self.__dict__.update(before, regression=regression)
+                raise
+        self.observations.extend(X, y, weights)
         return innovations
-
-    def learn_all(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn outcomes y (N,), of noise variance σ² / weights, seen at X (N, D): all, or none."""
-        before, regression = dict(self.__dict__), copy.copy(self.regression)
-        try:
-            for start in range(0, len(X), LEARNED_AT_ONCE):
-                part = slice(start, start + LEARNED_AT_ONCE)
-                self._learn(self._worked(X[part]), y[part], weights[part])
-        except BaseException:
-            self.__dict__.update(before, regression=regression)
-            raise
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
@@ -287,13 +266,12 @@ class NystromModel(Model):
         self._settle()
         self._trace *= rate
         self.observations.weights[:] *= rate
-        self._version = object()
 
     def _shift(self, X: FloatArray, change: FloatArray, noise: FloatArray) -> None:
-        self.regression.correct(self._worked(X).whitened, change, noise)
+        self.regression.correct(self.features(X).whitened, change, noise)
 
     def _learn(self, f: Features, y: FloatArray, weights: FloatArray) -> Innovations | None:
-        trace = float(ddot(weights, f.residual + f.root * f.root))
+        trace = float(ddot(weights, f.residual + f.rounding_std * f.rounding_std))
         if not math.isfinite(trace):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
         noise = self.noise_std / np.sqrt(weights)
@@ -303,32 +281,37 @@ class NystromModel(Model):
         self._unsettled = (*self._unsettled, (f.phi, f.residual, weights, f.kappa))
         if len(self._unsettled) * len(y) >= SETTLED_AT_ONCE:
             self._settle()
-        self._version = object()
         return innovations
 
     def _settle(self) -> None:
-        """Bound the rounding of the outcomes learned of late closely."""
-        self._trace, self._rough_trace, self._unsettled = self._tight_trace(), 0.0, ()
-
-    def _tight_trace(self) -> float:
-        """Return Σ w (ρ + ω) over all outcomes learned, ω by |w|₁ itself."""
+        """Tighten the rounding bound of recent outcomes: Σ w (ρ + ω), ω by |w|₁ itself."""
         if not self._unsettled:
-            return self._trace
+            return
         parts = list(zip(*self._unsettled, strict=True))
         if len(parts[0]) == 1:
             phi, residual, weights = parts[0][0], parts[1][0], parts[2][0]
         else:
             phi = np.concatenate([part.T for part in parts[0]]).T  # contiguous columns
             residual, weights = np.concatenate(parts[1]), np.concatenate(parts[2])
-        root = self._tight(phi, max(parts[3]))
-        return self._trace + float(weights @ (residual + root * root))
+        w = dtrsm(1.0, self.R, phi, lower=1, trans_a=1)
+        root = dgemv(self._rounding * self._kappa_U, np.abs(w, out=w), self._ones, trans=1)
+        root += self._rounding * max(parts[3]) + TINY
+        self._trace += float(weights @ (residual + root * root))
+        self._rough_trace, self._unsettled = 0.0, ()
 
-    def _worked(self, X: FloatArray) -> Features:
-        phi, residual, root, kappa = self._features(X)
+    def features(self, X: FloatArray) -> Features:
+        """Return the features of X (M, D)."""
+        phi, residual, rounding_std, kappa = self.raw_features(X)
         largest = float(np.maximum.reduce(residual, initial=0.0))
-        return Features(phi, self.regression.whiten(phi), residual, root, largest, kappa)
+        return Features(phi, self.regression.whiten(phi), residual, rounding_std, largest, kappa)
 
-    def _features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    def _features_of(self, contexts: ContextsLike) -> Features:
+        """Return the features behind a prediction, computed again if it is stale."""
+        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
+            return contexts.features
+        return self.features(self.checked(contexts))
+
+    def raw_features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Return φ (r, M); ρ and √ω by the cheap bound of |w|₁, each (M,); the largest κ."""
         phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
         prior = self.prior.variance(X)
@@ -340,29 +323,19 @@ class NystromModel(Model):
         root += self._rounding * kappa + TINY
         return phi, residual, root, kappa
 
-    def _tight(self, phi: FloatArray, kappa: float) -> FloatArray:
-        """Return √ω by |w|₁ itself for contexts with features φ (r, M), and κ up to `kappa`."""
-        w = dtrsm(1.0, self.R, phi, lower=1, trans_a=1)
-        scale = self._rounding * self._kappa_U
-        root: FloatArray = dgemv(scale, np.abs(w, out=w), self._ones, trans=1)
-        root += self._rounding * kappa + TINY
-        return root
-
-    def _bounds(
-        self, std: FloatArray, work: Features, trace: float
-    ) -> tuple[FloatArray, FloatArray]:
+    def _bounds(self, std: FloatArray, f: Features) -> tuple[FloatArray, FloatArray]:
         slack = STATE_ROUNDING * self._kappa_U
         m = self.regression.m
         return error_bounds(
             std,
-            work.residual,
-            work.root,
-            trace / self.noise_std**2,
-            math.sqrt(self.regression.surprise),
+            f.residual,
+            f.rounding_std,
+            self.trace / self.noise_std**2,
+            math.sqrt(self.regression.quadratic_form),
             slack * max(1.0, math.sqrt(ddot(m, m))),
             slack,
         )
 
 
 #: Attributes that `_prepare` computes.
-_DERIVED = ("largest_prior", "_k_U", "_ones", "_squares", "_rounding", "_kappa_U", "_version")
+_DERIVED = ("largest_prior", "_k_U", "_ones", "_squares", "_rounding", "_kappa_U")

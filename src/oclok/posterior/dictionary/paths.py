@@ -29,5 +29,5 @@ def model_for(posterior: Posterior, X: FloatArray) -> NystromModel:
     U, R = candidates[pivots], F[:, pivots].T
     model = NystromModel(posterior.prior, posterior.noise_std, U, R, tolerance)
     if len(known):
-        model.learn_all(known.contexts, known.outcomes, known.weights)
+        model.update(known.contexts, known.outcomes, known.weights)
     return model

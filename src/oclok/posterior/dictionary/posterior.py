@@ -14,18 +14,19 @@ leaves is learned from the nearest outcomes (`vecchia.py`).
     nearest outcomes  ◄─────────────────  max_rank  ◄───────────────┘   │ a larger dictionary
       └─────────────────────────────────────────────────────────────────┘ has caught up
 
-A larger dictionary that is too much for one call learns the past in steps, a step per update
-(`maintain` does all of them), and then takes over. A finer dictionary is made and kept up only
-for rounds in which the bounds of the first do not settle a decision.
+A larger dictionary that is too much for one call learns the past in steps, one per update
+(`maintain` takes all of them), and then takes over.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oclok.posterior.dictionary.catching_up import AHEAD, AT_ONCE, PACE, PER_CALL, CatchingUp
-from oclok.posterior.dictionary.finer import MOST_TO_REFINE, FinerDictionary
-from oclok.posterior.dictionary.model import Innovations
+import numpy as np
+
+from oclok.arrays import GrowableArray
+from oclok.posterior.base import Innovations
+from oclok.posterior.catch_up import CatchUp
 from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, NystromModel
 from oclok.posterior.dictionary.regression import FEW
 from oclok.posterior.dictionary.selection import (
@@ -39,16 +40,24 @@ from oclok.posterior.dictionary.selection import (
 )
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.exact import ExactPosterior
-from oclok.posterior.kernels import Covariance
-from oclok.posterior.observations import Observations, Rows
-from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.kernels import Covariance, compiled
+from oclok.posterior.observations import Observations
+from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.posterior.wrapping import WrappingPosterior
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import Contexts, as_count, as_positive
+from oclok.validation import as_count, as_noise_std, as_positive
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
+#: The posterior that answers: see the head of this file.
+AnyModel = ExactPosterior | NystromModel | VecchiaModel
+#: Outcomes that a larger dictionary learns within one call, and the part it learns per call where
+#: there are more.
+AT_ONCE, PER_CALL = 1_280, 256
+#: The same for calls with many outcomes, as a multiple of them, so that it gains on them; and the
+#: number of new outcomes after which it learns its next part, if there is time.
+AHEAD, PACE = 4, 16
 #: Outcomes before a dictionary is tried; again at RETRY times as many if it was too large.
 FIRST_TRY, RETRY = 200, 1.5
 #: The error follows tolerance / σ²; a larger tolerance than this fraction of σ² is not used.
@@ -92,15 +101,15 @@ class DictionaryPosterior(WrappingPosterior):
         tolerance: float = 1e-8,
         max_rank: int = MAX_RANK,
     ) -> None:
-        super().__init__(kernel, noise_std)
+        self.prior = compiled(kernel)
+        self.noise_std = as_noise_std(noise_std)
         self._given_tolerance = as_positive(tolerance, "tolerance")
         self.tolerance = min(self._given_tolerance, LARGEST_TOLERANCE * self.noise_std**2)
         self.max_rank = as_count(max_rank, "max_rank")
-        self._model: ExactPosterior | NystromModel | VecchiaModel = self._exact()
+        self._model: AnyModel = ExactPosterior(self.prior, self.noise_std)
         self._next_try = float(FIRST_TRY)
-        self._remembered, self._novel = Rows(), Rows()
-        self._successor: CatchingUp | None = None
-        self._finer = FinerDictionary()
+        self._remembered, self._novel = GrowableArray(), GrowableArray()
+        self._successor: CatchUp | None = None
 
     def empty(
         self, kernel: Kernel | None = None, noise_std: float | None = None
@@ -121,114 +130,89 @@ class DictionaryPosterior(WrappingPosterior):
         return super().dimension or self._remembered.width
 
     @property
-    def in_use(self) -> ExactPosterior | NystromModel | VecchiaModel:
+    def delegate(self) -> AnyModel:
         """The posterior that answers now; see the head of this file."""
         return self._model
 
-    def share(self, contexts: Rows) -> None:
-        """Have contexts where others who learn the same outcomes have them; before the first."""
-        self.observations = Observations(contexts)
-        self._model = self._exact()
-
-    def refine(self, prediction: Prediction) -> Prediction:
-        """Return a prediction with tighter bounds; `prediction` itself if there is none.
-
-        First rounding is bounded closely; asked for more, the finer dictionary answers, unless
-        it is still learning the past. With too many outcomes neither is worth a round's time.
-        """
-        if len(self) > MOST_TO_REFINE:
-            return prediction
-        refined = self._model.refine(prediction)
-        if refined is not prediction:
-            return refined
-        if prediction.work is None or not isinstance(self._model, NystromModel):
-            return prediction
-        remembered = self._remembered.array[-REMEMBERED:]
-        return self._finer.refine(prediction, self._model, self.observations, remembered)
+    def share(self, contexts: GrowableArray) -> None:
+        """Share contexts with posteriors that learn the same outcomes; before the first."""
+        self._model.observations = Observations(contexts)
 
     def update(
-        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+        self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
-        asked = self._with_features(contexts)
-        y, w = self.checked_outcomes(outcomes, weights, len(asked.contexts))
+        asked, X = self._prepared(contexts)
+        y, w = self.checked_outcomes(outcomes, weights, len(X))
         if self._must_change(asked, len(y)):
-            self._change(asked.contexts, y, w)
-            self._advance(asked.contexts)
+            self._change(X, y, w)
+            self._advance(X)
         else:
-            self._append(asked, y, w)
+            self._append(asked, X, y, w)
 
-    def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def learn(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Update, and return the `innovations` of the outcomes."""
-        asked = self._with_features(contexts)
-        y, w = self.checked_outcomes(outcomes, None, len(asked.contexts))
+        asked, X = self._prepared(contexts)
+        y, w = self.checked_outcomes(outcomes, None, len(X))
         if len(y) > FEW or self._must_change(asked, len(y)):
             return super().learn(asked, y)
-        innovations = self._append(asked, y, w)
+        innovations = self._append(asked, X, y, w)
         assert innovations is not None  # as there are few
         return innovations
 
-    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+    def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
-        self._model.correct(self._asked(contexts), before, after)
-        self._finer = FinerDictionary()
+        self._model.correct(self.checked(contexts), before, after)
         if self._successor:
-            self._successor = CatchingUp(self._successor.model.blank())
+            self._successor = self._catch_up(self._larger(self._successor).blank())
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""
         self._model.discount(as_positive(rate, "rate"))
-        self._finer.discount(rate)
         if self._successor:
-            self._successor.model.discount(rate)
+            self._successor.posterior.discount(rate)
 
-    def offer(self, contexts: Asked) -> None:
+    def offer(self, contexts: ContextsLike) -> None:
         """Take contexts (M, D) as candidates for the dictionary."""
         X = self.checked(contexts)
         if len(X) > REMEMBERED:
-            contexts = Contexts(sample([X]))
+            contexts = sample([X])
         if isinstance(self._model, ExactPosterior):
             _remember(self._remembered, self.checked(contexts))
         else:
             self._note(contexts)
 
     def maintain(self) -> None:
-        """Finish what is learned in steps: by a larger dictionary, and by the finer one."""
+        """Finish what a larger dictionary learns in steps."""
         if self._successor:
-            self._successor.learn(self.observations, len(self))
-            self._use(self._successor.model)
-        self._finer.maintain(self.observations)
+            self._successor.advance(self.observations, len(self))
+            self._use(self._larger(self._successor))
 
-    def _with_features(self, contexts: Asked) -> Prediction:
-        """Return `contexts` checked, and with their features if the dictionary needs them."""
-        if not isinstance(contexts, Prediction):
-            contexts = Prediction.of(self.checked(contexts))
-        if isinstance(self._model, NystromModel) and len(contexts.contexts) <= LEARNED_AT_ONCE:
-            return self._model.asked(contexts)
-        return contexts
+    def _prepared(self, contexts: ContextsLike) -> tuple[ContextsLike, FloatArray]:
+        """Return checked contexts, with a prediction where the model is to be judged by it."""
+        X = self.checked(contexts)
+        if isinstance(self._model, NystromModel) and len(X) <= LEARNED_AT_ONCE:
+            return self._model.current(contexts), X
+        return contexts if isinstance(contexts, Prediction) else X, X
 
-    def _exact(self) -> ExactPosterior:
-        """Return the exact posterior of all outcomes so far, which shares the observations."""
-        return ExactPosterior.of(self.prior, self.noise_std, self.observations)
-
-    def _note(self, contexts: Asked) -> None:
+    def _note(self, contexts: ContextsLike) -> None:
         """Remember which contexts the dictionary, in use or to come, does not cover."""
         model = self._model
         if self._successor and isinstance(model, VecchiaModel):
-            model = self._successor.model
+            model = self._larger(self._successor)
         if isinstance(model, NystromModel):
             uncovered = model.uncovered(contexts)
             if len(uncovered):
                 _remember(self._novel, uncovered)
                 _remember(self._remembered, uncovered)
 
-    def _must_change(self, asked: Prediction, count: int) -> bool:
+    def _must_change(self, asked: ContextsLike, count: int) -> bool:
         """Return whether `count` contexts to be learned call for another model."""
         match self._model:
             case NystromModel() as model:
                 if count > LEARNED_AT_ONCE:
                     return True
-                largest = model.worked(asked).largest
+                largest = model.largest_residual(asked)
                 if self._successor:
                     return largest > self._negligible
                 waiting = len(model.uncovered(asked)) + len(self._novel)
@@ -239,11 +223,13 @@ class DictionaryPosterior(WrappingPosterior):
             case VecchiaModel():
                 return False
 
-    def _append(self, asked: Prediction, y: FloatArray, weights: FloatArray) -> Innovations | None:
+    def _append(
+        self, asked: ContextsLike, X: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> Innovations | None:
         """Learn with the model in use."""
         self._note(asked)
         innovations = self._model.append(asked, y, weights)
-        self._advance(asked.contexts)
+        self._advance(X)
         return innovations
 
     def _change(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
@@ -263,7 +249,7 @@ class DictionaryPosterior(WrappingPosterior):
         if model is not None:
             self._teach(model, X, y, weights)
         elif count <= self.max_rank:
-            self._model.append(X, y, weights)
+            self._model.update(X, y, weights)
             self._next_try = RETRY * count
         else:
             part = partial_model(
@@ -276,27 +262,24 @@ class DictionaryPosterior(WrappingPosterior):
     ) -> None:
         """Learn with a larger dictionary: now, or in steps if that is too much for one call."""
         count, novel = len(self) + len(y), self._novel.array[-REMEMBERED:]
-        largest = self._successor.model if self._successor else before
+        largest = self._larger(self._successor) if self._successor else before
         model = covering_model(largest, [novel, X], self._most_pivots(count))
         successor = self._successor
         if model is None or model.U is not largest.U:
-            successor = None if model is None else CatchingUp(model)
+            successor = None if model is None else self._catch_up(model)
         if model is None and count <= self.max_rank:
-            exact = self._exact()
-            exact.append(X, y, weights)
-            self._use(exact)
+            self._teach(ExactPosterior(self.prior, self.noise_std), X, y, weights)
             self._next_try = RETRY * count
         elif successor and count <= max(AT_ONCE, AHEAD * len(y)):
-            self._teach(successor.model.blank(), X, y, weights)
+            self._teach(self._larger(successor).blank(), X, y, weights)
         elif model is None or not covers(before, [X], self._negligible):
             local = VecchiaModel(before)
-            local.observations = self.observations
-            local.append(X, y, weights)
+            local.update(X, y, weights)
             self._use(local, successor)
         else:
-            before.append(X, y, weights)
+            before.update(X, y, weights)
             self._successor = successor
-        self._novel = Rows()
+        self._novel = GrowableArray()
 
     @property
     def _negligible(self) -> float:
@@ -306,48 +289,48 @@ class DictionaryPosterior(WrappingPosterior):
         """Return the size of the largest dictionary that is worth having with N = `count`."""
         return min(most_pivots(count), self.max_rank)
 
-    def _teach(
-        self, model: NystromModel | VecchiaModel, X: FloatArray, y: FloatArray, weights: FloatArray
-    ) -> None:
-        """Make `model` the one in use, after all outcomes so far and y seen at X."""
-        known, before = self.observations, len(self)
-        known.extend(X, y, weights)
-        try:
-            model.learn_all(known.contexts, known.outcomes, known.weights)
-        except BaseException:
-            known.truncate(before)
-            raise
+    def _catch_up(self, model: NystromModel) -> CatchUp:
+        """Return a larger dictionary that is to learn the past in steps."""
+        model.observations = Observations(self.observations.rows)
+        return CatchUp(model)
+
+    @staticmethod
+    def _larger(successor: CatchUp) -> NystromModel:
+        assert isinstance(successor.posterior, NystromModel)
+        return successor.posterior
+
+    def _teach(self, model: AnyModel, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Use `model` after it has learned all outcomes so far and y seen at X."""
+        known = self.observations
+        model.observations = Observations(known.rows)
+        pairs = ((known.outcomes, y), (known.weights, weights))
+        contexts = np.vstack([known.contexts, X]) if len(known) else X
+        model.update(contexts, *(np.concatenate(pair) for pair in pairs))
         self._use(model)
 
-    def _use(
-        self,
-        model: ExactPosterior | NystromModel | VecchiaModel,
-        successor: CatchingUp | None = None,
-    ) -> None:
+    def _use(self, model: AnyModel, successor: CatchUp | None = None) -> None:
         """Have `model`, which has learned all outcomes so far, answer from now on."""
-        model.observations = self.observations
-        self._model, self._successor, self._finer = model, successor, FinerDictionary()
+        self._model, self._successor = model, successor
 
     def _advance(self, X: FloatArray) -> None:
-        """Let others learn a part of what they missed, after the contexts X (n, D) were learned."""
-        known, count = self.observations, len(self)
+        """Let a larger dictionary learn more of the past, after the contexts X (n, D)."""
+        count = len(self)
         is_due = count // PACE > (count - len(X)) // PACE
-        if self._successor:
-            model = self._successor.model
-            if not covers(model, [X], self._negligible):
-                parts = [self._novel.array[-REMEMBERED:], X]
-                larger = covering_model(model, parts, self._most_pivots(count))
-                self._successor = None if larger is None else CatchingUp(larger)
-                self._novel = Rows()
-            elif not is_due and isinstance(self._model, NystromModel):
-                pass  # which is good enough meanwhile
-            elif self._successor.learn(known, max(PER_CALL, AHEAD * len(X))):
-                self._use(model)
-        elif is_due:
-            self._finer.advance(known)
+        if self._successor is None:
+            return
+        model = self._larger(self._successor)
+        if not covers(model, [X], self._negligible):
+            parts = [self._novel.array[-REMEMBERED:], X]
+            larger = covering_model(model, parts, self._most_pivots(count))
+            self._successor = None if larger is None else self._catch_up(larger)
+            self._novel = GrowableArray()
+        elif not is_due and isinstance(self._model, NystromModel):
+            pass  # which is good enough meanwhile
+        elif self._successor.advance(self.observations, max(PER_CALL, AHEAD * len(X))):
+            self._use(model)
 
 
-def _remember(rows: Rows, new: FloatArray) -> None:
+def _remember(rows: GrowableArray, new: FloatArray) -> None:
     """Add `new`, and forget all but the last REMEMBERED rows now and then."""
     rows.extend(new)
     if len(rows) > 2 * REMEMBERED:

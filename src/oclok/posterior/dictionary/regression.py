@@ -29,8 +29,7 @@ from scipy.linalg.lapack import dpotrf, dtpqrt
 
 from oclok.errors import NumericalError
 from oclok.persistence import Persistent
-from oclok.posterior.base import due_to_f
-from oclok.posterior.dictionary.model import Innovations
+from oclok.posterior.base import Innovations, signal_fraction
 from oclok.posterior.linalg import add_to_diagonal, factor, gram
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray
@@ -53,14 +52,14 @@ class Regression(Persistent):
 
     Attributes:
         S, m: see the head of this file.
-        surprise: Σ|z|² of all outcomes learned, which is yᵀ(ΦᵀΦ + V²)⁻¹y.
+        quadratic_form: yᵀ(ΦᵀΦ + V²)⁻¹y of all outcomes learned, which is Σ|z|².
         information_gain: ½ log det(I + V⁻¹ΦᵀΦV⁻¹).
     """
 
     def __init__(self, rank: int) -> None:
         self.S = np.asfortranarray(np.eye(rank))
         self.m = np.zeros(rank)
-        self.surprise = self.information_gain = 0.0
+        self.quadratic_form = self.information_gain = 0.0
 
     def mean(self, phi: FloatArray) -> FloatArray:
         """Return Φᵀm, shape (N,)."""
@@ -104,7 +103,7 @@ class Regression(Persistent):
         else:
             gain = -sum(np.log(noise_share).tolist())
             self._set(*self._by_kalman(P, C, z, noise), float(ddot(z, z)), gain)
-        return z, due_to_f(noise_share)
+        return z, signal_fraction(noise_share)
 
     def correct(self, P: FloatArray, change: FloatArray, noise: FloatArray) -> None:
         """Change outcomes that were learned by `change`, (N,).
@@ -114,7 +113,7 @@ class Regression(Persistent):
         """
         scaled = change / noise
         self.m = self.m + self.S @ (P @ (scaled / noise))
-        self.surprise = (math.sqrt(self.surprise) + float(np.linalg.norm(scaled))) ** 2
+        self.quadratic_form = (math.sqrt(self.quadratic_form) + float(np.linalg.norm(scaled))) ** 2
 
     def discount(self, rate: float) -> None:
         """Multiply the precisions of all outcomes so far by `rate`.
@@ -134,12 +133,12 @@ class Regression(Persistent):
         self.S = dtrsm(1.0, T, self.S, side=1)
         self.information_gain += float(np.log(T.diagonal()).sum())
 
-    def _set(self, S: FloatArray, m: FloatArray, surprise: float, gain: float) -> None:
+    def _set(self, S: FloatArray, m: FloatArray, quadratic_form: float, gain: float) -> None:
         """Take S and m, and what is added to the sums; all or none."""
-        if not math.isfinite(surprise + gain):
+        if not math.isfinite(quadratic_form + gain):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
         self.S, self.m = S, m
-        self.surprise += surprise
+        self.quadratic_form += quadratic_form
         self.information_gain += gain
 
     def _by_kalman(
@@ -155,10 +154,10 @@ class Regression(Persistent):
         self, P: FloatArray, error: FloatArray, noise: FloatArray
     ) -> tuple[FloatArray, FloatArray, float, float]:
         B, e = P / noise, error / noise
-        T, c, surprise = _by_cholesky(B, e) or _by_qr(B, e)
+        T, c, quadratic_form = _by_cholesky(B, e) or _by_qr(B, e)
         S = dtrsm(1.0, T, self.S, side=1)
         gain = float(np.log(np.abs(T.diagonal())).sum())
-        return S, self.m + dgemv(1.0, S, c), surprise, gain
+        return S, self.m + dgemv(1.0, S, c), quadratic_form, gain
 
 
 def _by_cholesky(B: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from oclok.arrays import chunks
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky, pivots_among
 from oclok.typing import FloatArray
-from oclok.validation import Contexts
 
 #: Pivots are taken until this fraction of the tolerance, so that few contexts exceed it later,
 #: and until that fraction when a dictionary grows, so that it loses little of what it has.
@@ -29,9 +29,6 @@ REMEMBERED = 2_048
 ENTRIES, FEWEST = 32_768, 512
 #: Candidates for a dictionary that will not cover them: 256 pivots among them take 25 to 45 ms.
 PIVOTED = 1_024
-#: Candidates for a finer dictionary. With RBF(1) in 3 dimensions its mean ρ is 3e-12 with 256 of
-#: them, 2e-12 with 1,024, where that of the first is 3e-10; pivoting takes 3 ms instead of 11.
-TO_REFINE = 256
 #: The variance that such a dictionary may leave, relative to the largest one's, and what is
 #: negligible, relative to the noise's. With RBF(1) and Gaussian contexts in 8 dimensions,
 #: 256 pivots explain 4% of the variance of other contexts.
@@ -76,9 +73,8 @@ def covering_model(
     """
     model = model.blank()
     for rows in parts:
-        for start in range(0, len(rows), REMEMBERED):
-            part = rows[start : start + REMEMBERED]
-            uncovered = model.uncovered(Contexts(part))
+        for part in chunks(len(rows), REMEMBERED):
+            uncovered = model.uncovered(rows[part])
             if len(uncovered):
                 model = _grown(model, uncovered, MARGIN_OF_GROWTH * model.tolerance)
                 if model.rank > largest:
@@ -90,9 +86,9 @@ def covers(model: NystromModel, parts: list[FloatArray], tolerance: float | None
     """Return whether no ρ of `parts` is above `tolerance`; the model's own if left out."""
     limit = model.tolerance if tolerance is None else tolerance
     return all(
-        model.worked(Contexts(rows[start : start + REMEMBERED])).largest <= limit
+        model.largest_residual(rows[part]) <= limit
         for rows in parts
-        for start in range(0, len(rows), REMEMBERED)
+        for part in chunks(len(rows), REMEMBERED)
     )
 
 
@@ -116,11 +112,6 @@ def partial_model(
     pivots = pivots[: int(np.argmax(left <= enough)) + 1]
     F = F[: len(pivots)]
     return NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T, tolerance)
-
-
-def finer_model(model: NystromModel, parts: list[FloatArray], tolerance: float) -> NystromModel:
-    """Return a model whose dictionary is that of `model`, grown by some of `parts` as needed."""
-    return _grown(model, sample(parts, TO_REFINE), MARGIN * tolerance)
 
 
 def _grown(model: NystromModel, candidates: FloatArray, tolerance: float) -> NystromModel:

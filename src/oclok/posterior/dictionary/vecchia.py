@@ -21,7 +21,7 @@ E = 0, or if all outcomes are neighbours.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,15 +29,16 @@ from scipy.linalg.blas import ddot, dgemm, dgemv, dsyrk, dtrsm
 from scipy.linalg.lapack import dposv
 from scipy.spatial.distance import cdist
 
-from oclok.posterior.dictionary.forest import NONE, TREES, Forest, grown_to
-from oclok.posterior.dictionary.model import Innovations, Model
+from oclok.arrays import chunks, grown
+from oclok.posterior.base import Innovations
+from oclok.posterior.dictionary.forest import NONE, TREES, Forest
+from oclok.posterior.dictionary.model import BasisPosterior
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.dictionary.regression import FEW
 from oclok.posterior.linalg import add_to_diagonal, factor, gram
-from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.threads import blas_threads
 from oclok.typing import BoolArray, FloatArray, IntArray
-from oclok.validation import Contexts
 
 #: Nearest outcomes of an arm that may be chosen. With Matérn 5/2 in 8 dimensions, Bayes-UCB lost
 #: 219 and 208 (two samples, 600 rounds); with 64 of them 218 and 205, in rounds 15% longer.
@@ -52,48 +53,77 @@ NEAREST_OF_MANY, TREES_OF_MANY = 16, 2
 WINDOW = 32_768
 #: Outcomes that are learned at once, and contexts whose neighbours are searched at once.
 LEARNED_AT_ONCE, SEARCHED_AT_ONCE = 512, 64
-#: Noise variance of a neighbour that there is not.
+#: Noise variance of padding.
 NO_OUTCOME = 1e200
 #: Noise variances below this fraction of the prior's are rounding error in E.
 LEAST_NOISE = 1e-10
 
 
 @dataclass(frozen=True)
-class Local:
-    """Contexts given their neighbours: φ and φ̃, (r, M); ρ, λ and hᵀy_n, (M,).
-
-    `is_sharp` tells for which of them all neighbours were used, and not just the nearest one.
-    """
+class VecchiaConditionals:
+    """Contexts given their neighbours: φ and φ̃, (r, M); ρ, λ and hᵀy_n, (M,)."""
 
     phi: FloatArray
     features: FloatArray
     residual: FloatArray
     variance: FloatArray
     mean: FloatArray
-    is_sharp: BoolArray
 
-    def at(self, positions: IntArray) -> Local:
+    def at(self, positions: IntArray) -> VecchiaConditionals:
         """Return the same for the contexts at `positions`."""
-        return Local(
+        return VecchiaConditionals(
             np.asfortranarray(self.phi[:, positions]),
             np.asfortranarray(self.features[:, positions]),
             self.residual[positions],
             self.variance[positions],
             self.mean[positions],
-            self.is_sharp[positions],
         )
 
-    def replaced(self, positions: IntArray, other: Local) -> Local:
+    def replaced(self, positions: IntArray, other: VecchiaConditionals) -> VecchiaConditionals:
         """Return the same with `other` at `positions`."""
         features, variance = self.features.copy(order="F"), self.variance.copy()
-        mean, is_sharp = self.mean.copy(), self.is_sharp.copy()
+        mean = self.mean.copy()
         features[:, positions] = other.features
         variance[positions], mean[positions] = other.variance, other.mean
-        is_sharp[positions] = other.is_sharp
-        return Local(self.phi, features, self.residual, variance, mean, is_sharp)
+        return VecchiaConditionals(self.phi, features, self.residual, variance, mean)
 
 
-class VecchiaModel(Model):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class VecchiaPrediction(Prediction):
+    """A prediction with what it was made of; `weights` is m when it was made.
+
+    `is_sharp`, shape (M,), says for which contexts all neighbours were used, not just the nearest.
+    """
+
+    model: VecchiaModel
+    local: VecchiaConditionals
+    whitened: FloatArray
+    is_sharp: BoolArray
+    weights: FloatArray
+
+    def at(self, positions: IntArray) -> VecchiaPrediction:
+        """Return the prediction of the contexts at `positions`, shape (K,)."""
+        return replace(
+            self,
+            **self._rows(positions),
+            local=self.local.at(positions),
+            whitened=np.asfortranarray(self.whitened[:, positions]),
+            is_sharp=self.is_sharp[positions],
+        )
+
+    def covariance(self) -> FloatArray:
+        """Return the joint covariance of f at the contexts, shape (M, M)."""
+        covariance = gram(self.whitened)
+        covariance += self.model.covariance_of_g(self.contexts, self.local)
+        return covariance
+
+    def sharpen(self, positions: IntArray) -> VecchiaPrediction:
+        """Return the prediction with all neighbours of the contexts at `positions`."""
+        positions = positions[~self.is_sharp[positions]]
+        return self.model.sharpened(self, positions) if len(positions) else self
+
+
+class VecchiaModel(BasisPosterior):
     """What is known of f through a dictionary and the nearest outcomes.
 
     Args:
@@ -103,6 +133,7 @@ class VecchiaModel(Model):
 
     def __init__(self, weights: NystromModel) -> None:
         super().__init__(weights.prior, weights.noise_std)
+        self.observations = weights.observations
         self.weights = copy.copy(weights)
         self.weights.regression = copy.copy(weights.regression)
         self._forest = Forest(self.prior.length_scale)
@@ -112,7 +143,6 @@ class VecchiaModel(Model):
         self._size = self._next = 0
         self._slots: dict[int, int] = {}  # by a hash of the context
         self._gain = 0.0
-        self._version = object()
 
     def _state(self) -> dict[str, Any]:
         """Return the state without Φ and what else follows from contexts and dictionary."""
@@ -122,12 +152,11 @@ class VecchiaModel(Model):
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _version=object())
+        self.__dict__.update(state)
         self._slots = {hash(x.tobytes()): slot for slot, x in enumerate(self._X[: self._size])}
         self._phi = np.empty((self._size, self.weights.rank))
-        for start in range(0, self._size, LEARNED_AT_ONCE):
-            part = slice(start, start + LEARNED_AT_ONCE)
-            self._phi[part] = self.weights.features(self._X[part])[0].T
+        for rows in chunks(self._size, LEARNED_AT_ONCE):
+            self._phi[rows] = self.weights.raw_features(self._X[rows])[0].T
 
     def blank(self) -> VecchiaModel:
         """Return a model of the same dictionary that has learned nothing."""
@@ -148,102 +177,100 @@ class VecchiaModel(Model):
         """I(r; f) of all outcomes so far, in nats, in this model."""
         return self._gain + self.weights.information_gain
 
-    def predict(self, contexts: Asked) -> Prediction:
+    def is_current(self, prediction: Prediction) -> bool:
+        """Return whether this model made `prediction` and has not changed since."""
+        is_own = isinstance(prediction, VecchiaPrediction) and prediction.model is self
+        return is_own and prediction.weights is self.weights.regression.m  # type: ignore[attr-defined]
+
+    def current(self, contexts: ContextsLike) -> VecchiaPrediction:
+        """Return the prediction of `contexts`: the one given, made sharp, if it is current."""
+        if isinstance(contexts, VecchiaPrediction) and self.is_current(contexts):
+            return contexts.sharpen(np.arange(len(contexts.contexts)))
+        return self.predict(contexts)
+
+    def predict(self, contexts: ContextsLike) -> VecchiaPrediction:
         """Return mean and std of f at `contexts` (M, D)."""
         X = self.checked(contexts)
         with blas_threads(0.0):
-            phi, residual = self.weights.features(X)
-            return self._prediction(X, self._condition(X, phi, residual, NEAREST, TREES))
+            phi, residual, _, _ = self.weights.raw_features(X)
+            local = self._condition(X, phi, residual, NEAREST, TREES)
+            return self._prediction(X, local, np.ones(len(X), dtype=bool))
 
-    def screen(self, contexts: Asked) -> Prediction:
+    def screen(self, contexts: ContextsLike) -> VecchiaPrediction:
         """Return mean and std of f at `contexts` (M, D) given the nearest outcome of each alone."""
         X = self.checked(contexts)
         with blas_threads(0.0):
-            phi, residual = self.weights.features(X)
-            return self._prediction(X, self._condition_on_one(X, phi, residual))
+            phi, residual, _, _ = self.weights.raw_features(X)
+            local = self._condition_on_one(X, phi, residual)
+            return self._prediction(X, local, np.zeros(len(X), dtype=bool))
 
-    def sharpen(self, prediction: Prediction, positions: IntArray) -> Prediction:
-        """Return `prediction` with that of `predict` at `positions`."""
-        if prediction.state is not self._version or not isinstance(prediction.work, Local):
-            return self.predict(prediction.contexts)
-        rough = prediction.work
-        positions = positions[~rough.is_sharp[positions]]
-        if len(positions) == 0:
-            return prediction
-        X, phi = prediction.contexts[positions], rough.phi[:, positions]
+    def sharpened(self, rough: VecchiaPrediction, positions: IntArray) -> VecchiaPrediction:
+        """Return `rough` with all neighbours of the contexts at `positions`."""
+        if not self.is_current(rough):
+            return self.predict(rough.contexts)
+        X, phi = rough.contexts[positions], rough.local.phi[:, positions]
+        is_new = np.zeros(len(rough.is_sharp), dtype=bool)
+        is_new[positions] = True
         with blas_threads(0.0):
-            local = self._condition(X, phi, rough.residual[positions], NEAREST, TREES)
-            sharp = self._prediction(X, local)
-        mean, std = prediction.mean.copy(), prediction.std.copy()
+            local = self._condition(X, phi, rough.local.residual[positions], NEAREST, TREES)
+            sharp = self._prediction(X, local, is_new[positions])
+        mean, std, whitened = rough.mean.copy(), rough.std.copy(), rough.whitened.copy(order="F")
         mean[positions], std[positions] = sharp.mean, sharp.std
-        work = rough.replaced(positions, local)
-        return Prediction(prediction.contexts, mean, std, state=self._version, work=work)
+        whitened[:, positions] = sharp.whitened
+        return replace(
+            rough,
+            mean=mean,
+            std=std,
+            local=rough.local.replaced(positions, local),
+            whitened=whitened,
+            is_sharp=rough.is_sharp | is_new,
+        )
 
-    def worked(self, contexts: Asked) -> Local:
-        """Return the neighbourhoods behind a prediction, computed again if it is stale."""
-        if not isinstance(contexts, Prediction):
-            contexts = self.predict(contexts)
-        work = self.sharpen(contexts, np.arange(len(contexts.contexts))).work
-        assert isinstance(work, Local)
-        return work
-
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance (M, M) of f; of a prediction, as sharp as it is."""
-        local = None
-        if isinstance(contexts, Prediction) and contexts.state is self._version:
-            local = contexts.work
-        if not isinstance(local, Local):
-            local = self.worked(contexts)
-        covariance: FloatArray = gram(self.weights.regression.whiten(local.features))
-        covariance += self._covariance_of_g(self.checked(contexts), local)
-        return covariance
-
-    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+    def sample_paths(
+        self, contexts: ContextsLike, count: int, rng: np.random.Generator
+    ) -> FloatArray:
         """Return `count` samples of f (M, D), shape (count, M); g is drawn independently."""
         X = self.checked(contexts)
         W = self.weights.regression.sample(count, rng)
         result = np.empty((count, len(X)))
-        for start in range(0, len(X), LEARNED_AT_ONCE):
-            part = slice(start, start + LEARNED_AT_ONCE)
-            phi, residual = self.weights.features(X[part])
-            local = self._condition(X[part], phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
+        for rows in chunks(len(X), LEARNED_AT_ONCE):
+            local = self._condition_many(X[rows])
             noise = rng.standard_normal((count, len(local.mean)))
-            result[:, part] = dgemm(1.0, W, local.features, trans_a=1)
-            result[:, part] += local.mean + np.sqrt(local.variance) * noise
+            result[:, rows] = dgemm(1.0, W, local.features, trans_a=1)
+            result[:, rows] += local.mean + np.sqrt(local.variance) * noise
         return result
 
-    def append(self, contexts: Asked, y: FloatArray, weights: FloatArray) -> Innovations | None:
+    def append(
+        self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
+    ) -> Innovations | None:
         """Learn checked outcomes y (N,), of noise variance σ² / weights; all, or raise and none."""
         X, innovations = self.checked(contexts), None
         with blas_threads(0.0):  # its matrices are small, however many outcomes there are
             if len(y) <= FEW:
-                innovations = self._learn(X, self.worked(contexts), y, weights)
+                innovations = self._learn(X, self.current(contexts).local, y, weights)
             else:
-                self.learn_all(X, y, weights)
+                self._learn_many(X, y, weights)
         self.observations.extend(X, y, weights)
         return innovations
 
-    def learn_all(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn any number of outcomes y (N,), of noise variance σ² / weights, seen at X (N, D).
+    def _learn_many(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+        """Learn any number of outcomes: all of them, or raise and none.
 
-        All of them, or raise and none: what is overwritten is kept until all is learned.
+        What is overwritten is kept until all is learned.
         """
         before, regression = dict(self.__dict__), dict(self.weights.regression.__dict__)
         before.update({name: copy.copy(before[name]) for name in ("_y", "_noise", "_slots")})
         before["_forest"] = copy.deepcopy(self._forest)
         slots = (self._next + np.arange(min(len(y), WINDOW))) % WINDOW
         slots = slots[slots < self._size]
-        rows = {name: getattr(self, name)[slots] for name in _BY_SLOT}
+        overwritten = {name: getattr(self, name)[slots] for name in _BY_SLOT}
         try:
-            for start in range(0, len(X), LEARNED_AT_ONCE):
-                part = slice(start, start + LEARNED_AT_ONCE)
-                phi, residual = self.weights.features(X[part])
-                local = self._condition(X[part], phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
-                self._learn(X[part], local, y[part], weights[part])
+            for rows in chunks(len(X), LEARNED_AT_ONCE):
+                self._learn(X[rows], self._condition_many(X[rows]), y[rows], weights[rows])
         except BaseException:
             self.__dict__.update(before)
             self.weights.regression.__dict__.update(regression)
-            for name, values in rows.items():
+            for name, values in overwritten.items():
                 getattr(self, name)[slots] = values
             raise
 
@@ -252,7 +279,6 @@ class VecchiaModel(Model):
         self.weights.regression.discount(rate)
         self._noise = self._noise / rate
         self.observations.weights[:] *= rate
-        self._version = object()
 
     def _shift(self, X: FloatArray, change: FloatArray, noise: FloatArray) -> None:
         """Change outcomes: w by its covariance with f(x), g where they are neighbours.
@@ -260,7 +286,7 @@ class VecchiaModel(Model):
         What neighbours of an outcome at the time say of it now is taken for what they said then.
         """
         regression = self.weights.regression
-        features = self.worked(Contexts(X)).features
+        features = self.predict(X).local.features
         regression.correct(regression.whiten(features), change, noise)
         for row, difference, std in zip(X, change, noise, strict=True):
             slot = self._slots.get(hash(row.tobytes()))
@@ -268,11 +294,11 @@ class VecchiaModel(Model):
                 self._y[slot] += difference * min(self._noise[slot] / std**2, 1.0)
 
     def _learn(
-        self, X: FloatArray, local: Local, y: FloatArray, weights: FloatArray
+        self, X: FloatArray, local: VecchiaConditionals, y: FloatArray, weights: FloatArray
     ) -> Innovations | None:
         least = LEAST_NOISE * self.weights.largest_prior
         noise = np.maximum(self.noise_std**2 / weights, least)
-        N = self._covariance_of_g(X, local)
+        N = self.covariance_of_g(X, local)
         add_to_diagonal(N, noise)
         C = factor(N, min(noise.tolist()))
         features = np.asfortranarray(dtrsm(1.0, C, local.features.T, lower=1).T)
@@ -282,22 +308,39 @@ class VecchiaModel(Model):
         diagonal = C.diagonal()
         self._gain += float(np.log(diagonal / np.sqrt(noise)).sum())
         self._store(X, local, y, noise)
-        self._version = object()
         if innovations is None:
             return None
         z, due = innovations
         return z, 1.0 - (1.0 - due) * noise / diagonal**2
 
-    def _prediction(self, X: FloatArray, local: Local) -> Prediction:
+    def _prediction(
+        self, X: FloatArray, local: VecchiaConditionals, is_sharp: BoolArray
+    ) -> VecchiaPrediction:
         regression = self.weights.regression
         whitened = regression.whiten(local.features)
         variance = np.einsum("rm,rm->m", whitened, whitened)
         variance += local.variance
         mean = regression.mean(local.features)
         mean += local.mean
-        return Prediction(X, mean, np.sqrt(variance), state=self._version, work=local)
+        return VecchiaPrediction(
+            X,
+            mean,
+            np.sqrt(variance),
+            model=self,
+            local=local,
+            whitened=whitened,
+            is_sharp=is_sharp,
+            weights=regression.m,
+        )
 
-    def _condition_on_one(self, X: FloatArray, phi: FloatArray, residual: FloatArray) -> Local:
+    def _condition_many(self, X: FloatArray) -> VecchiaConditionals:
+        """Condition g at each of many contexts on fewer neighbours."""
+        phi, residual, _, _ = self.weights.raw_features(X)
+        return self._condition(X, phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
+
+    def _condition_on_one(
+        self, X: FloatArray, phi: FloatArray, residual: FloatArray
+    ) -> VecchiaConditionals:
         """Condition g at each context on its nearest outcome in one tree."""
         if self._size == 0:
             return self._condition(X, phi, residual, 1, 1)
@@ -318,15 +361,14 @@ class VecchiaModel(Model):
         h = e / (self._residual[n] + self._noise[n])
         variance = np.clip(residual - e * h, 0.0, residual)
         features = phi - Phi.T * h
-        return Local(phi, features, residual, variance, h * self._y[n], np.zeros(len(X), bool))
+        return VecchiaConditionals(phi, features, residual, variance, h * self._y[n])
 
     def _condition(
         self, X: FloatArray, phi: FloatArray, residual: FloatArray, most: int, trees: int
-    ) -> Local:
+    ) -> VecchiaConditionals:
         """Condition g at each context on its nearest outcomes, at `most` so many of them."""
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
-        for start in range(0, len(X), SEARCHED_AT_ONCE):
-            part = slice(start, start + SEARCHED_AT_ONCE)
+        for part in chunks(len(X), SEARCHED_AT_ONCE):
             neighbours = self._neighbours(X[part], most, trees)
             if neighbours.shape[1] == 0:
                 continue
@@ -336,13 +378,13 @@ class VecchiaModel(Model):
             near = np.concatenate([self._X[neighbours], X[part, None]], axis=1)
             covariances = self.prior.of_blocks(near)
             for i, n in enumerate(neighbours):
-                m = start + i
+                m = part.start + i
                 h, e, Phi = self._weights_of(n, noise[i], covariances[i], features[:, m])
                 features[:, m] -= dgemv(1.0, Phi, h)
                 variance[m] -= ddot(h, e)
                 mean[m] = ddot(h, y[i])
         variance = np.clip(variance, 0.0, residual)
-        return Local(phi, features, residual, variance, mean, np.ones(len(X), bool))
+        return VecchiaConditionals(phi, features, residual, variance, mean)
 
     def _neighbours(self, X: FloatArray, most: int, trees: int) -> IntArray:
         """Return the nearest outcomes of each context, padded with -1, shape (M, ≤ most)."""
@@ -395,7 +437,7 @@ class VecchiaModel(Model):
             h = np.zeros(count)
         return h, e, Phi[:count].T
 
-    def _covariance_of_g(self, X: FloatArray, local: Local) -> FloatArray:
+    def covariance_of_g(self, X: FloatArray, local: VecchiaConditionals) -> FloatArray:
         """Return (ssᵀ) ∘ E, whose diagonal is λ."""
         E = self.prior.of(X)
         E -= gram(local.phi)
@@ -425,7 +467,9 @@ class VecchiaModel(Model):
             noises[at] = max(noises[at] * (1.0 - share), LEAST_NOISE * self.weights.largest_prior)
         return np.array(new, dtype=np.intp)
 
-    def _store(self, X: FloatArray, local: Local, y: FloatArray, noise: FloatArray) -> None:
+    def _store(
+        self, X: FloatArray, local: VecchiaConditionals, y: FloatArray, noise: FloatArray
+    ) -> None:
         """Make outcomes neighbours of those to come, in place of the oldest beyond WINDOW.
 
         Outcomes at one context share a slot: their mean, with as much noise as that has.
@@ -437,7 +481,7 @@ class VecchiaModel(Model):
         room = min(self._next + len(new) + 1, WINDOW)  # the last row stands for "none" until then
         for name in _BY_SLOT:
             value = float(name == "_noise")  # of the row that stands for "none"
-            setattr(self, name, grown_to(getattr(self, name), room, value, WINDOW))
+            setattr(self, name, grown(getattr(self, name), room, value, WINDOW))
         slots = (self._next + np.arange(len(new))) % WINDOW
         for slot, n in zip(slots.tolist(), new, strict=True):
             if slot < self._size:
@@ -453,4 +497,4 @@ class VecchiaModel(Model):
 #: Arrays with a row for each outcome that can be a neighbour.
 _BY_SLOT = ("_X", "_y", "_noise", "_residual", "_phi")
 #: Attributes that follow from the others.
-_DERIVED = ("_phi", "_slots", "_version")
+_DERIVED = ("_phi", "_slots")

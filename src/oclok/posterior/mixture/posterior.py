@@ -15,13 +15,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri, stdtr
 
 from oclok.errors import InputError
-from oclok.posterior.base import Posterior
+from oclok.posterior.base import Innovations, Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import std_of
@@ -34,7 +35,7 @@ from oclok.posterior.mixture.relevance import RelevanceKernel, prior_theta
 from oclok.posterior.mixture.stacking import Stack
 from oclok.posterior.mixture.trees import TREES, ExtraTrees
 from oclok.posterior.observations import Observations
-from oclok.posterior.prediction import Asked, Prediction
+from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_outcomes, as_positive, check_kernel
 
@@ -176,75 +177,88 @@ class MixturePosterior(Posterior):
             high if np.count_nonzero(y == high) >= MET else math.inf,
         )
 
-    def predict(self, contexts: Asked) -> Prediction:
+    def is_current(self, prediction: Prediction) -> bool:
+        """Return whether this posterior made `prediction` and has not changed since."""
+        return isinstance(prediction, MixturePrediction) and prediction.version is self._version
+
+    def current(self, contexts: ContextsLike) -> MixturePrediction:
+        """Return the prediction of `contexts`: the one given, if it is current."""
+        if isinstance(contexts, MixturePrediction) and self.is_current(contexts):
+            return contexts
+        return self.predict(contexts)
+
+    def predict(self, contexts: ContextsLike) -> MixturePrediction:
         """Return mean and standard deviation of f, without noise, at `contexts` (M, D)."""
         X = self.checked(contexts)
-        if isinstance(contexts, Prediction) and contexts.state is self._version:
-            return contexts
         members, unit = self._in_use(X)
         parts = [member.regression.features(X) for member in members]
-        mean, variance = moments(members, weights_of(members), parts)
-        mean, variance = self._offset + unit * mean, unit**2 * variance
-        work = _Work(parts, mean, self._forest.predict(X) if len(self._forest) else mean)
-        share = self._share
-        apart = work.trees - work.gp
+        gp, variance = moments(members, weights_of(members), parts)
+        gp, variance = self._offset + unit * gp, unit**2 * variance
+        trees = self._forest.predict(X) if len(self._forest) else gp
+        share, apart = self._share, trees - gp
         std = std_of(variance + share * (1 - share) * apart**2)
-        return Prediction(X, mean + (1 - share) * apart, std, state=self._version, work=work)
+        return MixturePrediction(
+            X,
+            gp + (1 - share) * apart,
+            std,
+            model=self,
+            parts=parts,
+            gp=gp,
+            trees=trees,
+            version=self._version,
+        )
 
-    def covariance(self, contexts: Asked) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of f at `contexts` (M, D)."""
-        prediction = self.predict(contexts)
-        work = prediction.work
-        assert isinstance(work, _Work)
-        members, unit = self._in_use(prediction.contexts)
-        total = unit**2 * covariance(members, weights_of(members), work.parts)
-        apart = math.sqrt(self._share * (1 - self._share)) * (work.trees - work.gp)
+    def joint(self, f: MixturePrediction) -> FloatArray:
+        """Return the joint covariance, shape (M, M), of a prediction."""
+        members, unit = self._in_use(f.contexts)
+        total = unit**2 * covariance(members, weights_of(members), f.parts)
+        apart = math.sqrt(self._share * (1 - self._share)) * (f.trees - f.gp)
         total += np.multiply.outer(apart, apart)
         return total
 
-    def predictive(self, contexts: Asked) -> Predictive:
+    def predictive(self, contexts: ContextsLike) -> Predictive:
         """Return the distributions of outcomes at `contexts` (M, D)."""
-        mean, std = self.predict(contexts)
+        mean, std = self.current(contexts)
         y, (low, high) = self.observations.outcomes, self.range
         is_binary = bool(low < high < math.inf and ((y == low) | (y == high)).all())
         is_integer = len(y) >= LEAST_INTEGERS and bool((y == np.floor(y)).all())
         spread = np.hypot(std, self.noise_std)
         return Predictive(mean, spread, low, high, self._errors, is_binary, is_integer)
 
-    def sample_paths(self, contexts: Asked, count: int, rng: np.random.Generator) -> FloatArray:
+    def sample_paths(
+        self, contexts: ContextsLike, count: int, rng: np.random.Generator
+    ) -> FloatArray:
         """Return `count` samples of f at `contexts` (M, D), within the range; (count, M).
 
         What the basis functions do not represent is drawn independently for each context.
         """
-        prediction = self.predict(contexts)
-        work = prediction.work
-        assert isinstance(work, _Work)
-        members, unit = self._in_use(prediction.contexts)
+        f = self.current(contexts)
+        members, unit = self._in_use(f.contexts)
         weights = weights_of(members)
-        mean = moments(members, weights, work.parts)[0]
+        mean = moments(members, weights, f.parts)[0]
         samples = []
         for member, part, drawn in zip(
-            members, work.parts, rng.multinomial(count, weights), strict=True
+            members, f.parts, rng.multinomial(count, weights), strict=True
         ):
-            f = member.regression.sample(part, int(drawn), rng)
+            drawn_f = member.regression.sample(part, int(drawn), rng)
             own = member.regression.moments(part)[0]
-            samples.append(own - mean + math.sqrt(member.scale) * (f - own))
+            samples.append(own - mean + math.sqrt(member.scale) * (drawn_f - own))
         share = math.sqrt(self._share * (1 - self._share))
-        total = unit * rng.permutation(np.concatenate(samples)) + prediction.mean
-        total += share * np.multiply.outer(rng.standard_normal(count), work.trees - work.gp)
+        total = unit * rng.permutation(np.concatenate(samples)) + f.mean
+        total += share * np.multiply.outer(rng.standard_normal(count), f.trees - f.gp)
         return np.clip(total, *self.range)
 
-    def offer(self, contexts: Asked) -> None:
+    def offer(self, contexts: ContextsLike) -> None:
         """Tell which contexts (M, D) were available: how columns are spread is seen from them."""
         self._offered.see(self.checked(contexts))
 
     def update(
-        self, contexts: Asked, outcomes: ArrayLike, weights: ArrayLike | None = None
+        self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
         X = self.checked(contexts)
         y, w = self.checked_outcomes(outcomes, weights, len(X))
-        before = self.predict(contexts) if len(self) else None
+        before = self.current(contexts) if len(self) else None
         count = len(self)
         saved = copy.copy(self._generation), _states(self._generation)
         try:
@@ -274,30 +288,30 @@ class MixturePosterior(Posterior):
         self._work(len(y))
         self._version = object()
 
-    def innovations(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def innovations(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
 
         While the scale is uncertain, outcomes follow a t distribution; they are mapped to the
         normal deviates of the same probability.
         """
-        z, due_to_f = super().innovations(contexts, outcomes)
+        z, signal_fraction = super().innovations(contexts, outcomes)
         members, _ = self._in_use()
         shape = members[int(np.argmax(weights_of(members)))].shape
         t = np.abs(z) * math.sqrt(shape / (shape - 1))
         tail = np.maximum(stdtr(2 * shape, -t), np.finfo(float).tiny)
-        return np.asarray(-np.sign(z) * ndtri(tail)), due_to_f
+        return np.asarray(-np.sign(z) * ndtri(tail)), signal_fraction
 
-    def learn(self, contexts: Asked, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def learn(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Update, and return the `innovations` of the outcomes.
 
         The first outcomes tell the constant and the unit, and cannot be judged: none is returned.
         """
         if len(self):
-            return super().learn(self.predict(contexts), outcomes)
+            return super().learn(contexts, outcomes)
         self.update(contexts, outcomes)
         return np.empty(0), np.empty(0)
 
-    def correct(self, contexts: Asked, before: ArrayLike, after: ArrayLike) -> None:
+    def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         X = self.checked(contexts)
         old, new = as_outcomes(before, len(X)), as_outcomes(after, len(X))
@@ -384,12 +398,10 @@ class MixturePosterior(Posterior):
         offered = self._offered.contexts
         return offered if len(offered) > 1 else self.observations.contexts[-1024:]
 
-    def _judge(self, before: Prediction, y: FloatArray) -> None:
+    def _judge(self, before: MixturePrediction, y: FloatArray) -> None:
         """Take note of how far off a prediction was."""
-        work = before.work
-        assert isinstance(work, _Work)
         if len(self._forest):
-            self._stack.see(y - work.gp, y - work.trees)
+            self._stack.see(y - before.gp, y - before.trees)
         z = (y - before.mean) / np.hypot(before.std, self.noise_std)
         self._errors = np.concatenate([self._errors, z])[-ERRORS:]
 
@@ -427,16 +439,25 @@ class MixturePosterior(Posterior):
         self._version = object()
 
 
-class _Work:
-    """What members and trees say of M contexts: features, and means in units of the outcomes."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MixturePrediction(Prediction):
+    """A prediction with the members' features, and the means of members and trees."""
 
-    def __init__(self, parts: list[Features], gp: FloatArray, trees: FloatArray) -> None:
-        self.parts, self.gp, self.trees = parts, gp, trees
+    model: MixturePosterior
+    parts: list[Features]
+    gp: FloatArray
+    trees: FloatArray
+    version: object
 
-    def at(self, positions: IntArray) -> _Work:
-        """Return the same for the contexts at `positions`."""
+    def at(self, positions: IntArray) -> MixturePrediction:
+        """Return the prediction of the contexts at `positions`, shape (K,)."""
         parts = [part.at(positions) for part in self.parts]
-        return _Work(parts, self.gp[positions], self.trees[positions])
+        gp, trees = self.gp[positions], self.trees[positions]
+        return replace(self, **self._rows(positions), parts=parts, gp=gp, trees=trees)
+
+    def covariance(self) -> FloatArray:
+        """Return the joint covariance of f at the contexts, shape (M, M)."""
+        return self.model.joint(self)
 
 
 def _states(generation: Generation | None) -> list[tuple[Any, dict[str, Any]]]:
