@@ -319,10 +319,10 @@ class Agent(Persistent):
                 "observed": self._feedback.observed,
             }
 
-    def history(self) -> History:
-        """Return the decisions that are kept: all open ones, and the latest that are settled."""
+    def history(self, since: float = -math.inf) -> History:
+        """Return decisions made at `since` or later: open ones, and the latest that are settled."""
         with self._lock:
-            return self._feedback.decisions.history()
+            return self._feedback.decisions.history(since)
 
     def check(self, arms: Any) -> None:
         """Raise what `observe` would say of the features of `arms`; change nothing."""
