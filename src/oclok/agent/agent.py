@@ -331,12 +331,12 @@ class Agent(Persistent):
         if self._encoded(offered, columns) is None:
             self._inferred(offered, columns)
 
-    def check_outcomes(
+    def refusals(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
-    ) -> None:
-        """Raise what `learn` would say of these outcomes; change nothing."""
+    ) -> dict[ArmId, str]:
+        """Return which of these outcomes `learn` would refuse, and why; change nothing."""
         with self._lock:
-            self._feedback.check(decision_id, outcomes, correct)
+            return self._feedback.refusals(decision_id, outcomes, correct)
 
     @property
     def is_new(self) -> bool:

@@ -30,7 +30,7 @@ def create_app(config: Config | str) -> FastAPI:
     import_module("sklearn.gaussian_process.kernels")  # seconds that the first decision would wait
     database = Database(config.database_url)
     database.migrate()
-    service = Service(database)
+    service = Service(database, config)
     access = Access(database)
     metrics = Metrics(service)
     background = Background(service, access)
