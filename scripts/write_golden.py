@@ -160,6 +160,16 @@ MADE: dict[str, Callable[[], Persistent]] = {
     "agent-shadow": lambda: employed(
         Agent(TopK(2), policy=C2UCB(), mode="shadow", clock=lambda: 0.0)
     ),
+    "agent-guarded": lambda: employed(
+        Agent(
+            TopK(2),
+            policy=UCB(**GP),
+            holdout=0.5,
+            baseline="uniform",
+            guard=0.1,
+            clock=lambda: 0.0,
+        )
+    ),
     # oracles
     "top-k": lambda: TopK(3, reward=np.log1p),
     "top-k-given": lambda: TopK(3).given(include=[5], exclude=[0]),

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,44 @@ from oclok.errors import InputError
 from oclok.persistence import Persistent
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_contexts, as_count, as_positions, as_vector
+
+
+class Propensities(NamedTuple):
+    """How likely the base arms of a round, and the super arm played, were to be chosen.
+
+    Attributes:
+        arms: of each base arm, shape (M,).
+        super_arm: of the super arm as a whole.
+        draws: how many draws they are estimated from; 0 where they are exact.
+    """
+
+    arms: FloatArray
+    super_arm: float
+    draws: int = 0
+
+    @classmethod
+    def certain(cls, arms: int, super_arm: IntArray) -> Propensities:
+        """Return those of a super arm, of M = `arms` base arms, that is chosen without chance."""
+        p = np.zeros(arms)
+        p[super_arm] = 1.0
+        return cls(p, 1.0)
+
+    @classmethod
+    def counted(cls, arms: int, sets: list[IntArray], played: IntArray) -> Propensities:
+        """Return the frequencies of M = `arms` base arms, and of `played`, among drawn `sets`."""
+        p, hits = np.zeros(arms), 0
+        for drawn in sets:
+            p[drawn] += 1
+            hits += np.array_equal(drawn, played)
+        return cls(p / len(sets), hits / len(sets), len(sets))
+
+    def mixed(self, other: Propensities, share: float) -> Propensities:
+        """Return those of choosing by `other` with probability `share`, by this one otherwise."""
+        return Propensities(
+            (1 - share) * self.arms + share * other.arms,
+            (1 - share) * self.super_arm + share * other.super_arm,
+            max(self.draws, other.draws),
+        )
 
 
 @dataclass(frozen=True, eq=False)

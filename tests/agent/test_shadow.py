@@ -74,7 +74,7 @@ def test_without_a_posterior_there_is_no_expectation() -> None:
 def test_the_other_systems_choice_is_needed_in_shadow_mode_and_only_there() -> None:
     arms = {"a": {"x": 0.0}, "b": {"x": 1.0}}
     agent = new_agent()
-    with pytest.raises(InputError, match="chosen= is what another system decided"):
+    with pytest.raises(InputError, match="chosen= is what another system chooses"):
         agent.decide(arms)
     with pytest.raises(InputError, match="chosen must name arms of this decision"):
         agent.decide(arms, chosen=["c"])

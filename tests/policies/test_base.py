@@ -375,7 +375,7 @@ class TestPropensities:
         counts, estimates = np.zeros(6), np.zeros(6)
         for _ in range(30):
             proposal = policy.propose(CONTEXTS)
-            p = policy.propensities(proposal)
+            p = policy.propensities(proposal).arms
             assert (p[proposal.super_arm] > 0).all()
             np.testing.assert_allclose(p.sum(), 2)
             counts[proposal.super_arm] += 1
@@ -384,13 +384,20 @@ class TestPropensities:
         # Both are means of 30 rounds, with a standard error of at most 0.09.
         np.testing.assert_allclose(estimates / 30, counts / 30, atol=0.35)
         again = policy.propose(rng.random((6, 2)))
-        np.testing.assert_array_equal(policy.propensities(again), policy.propensities(again))
+        first, second = policy.propensities(again), policy.propensities(again)
+        np.testing.assert_array_equal(first.arms, second.arms)
+        assert 0 < first.super_arm == second.super_arm <= 1
 
     def test_a_random_super_arm_has_k_of_m(self) -> None:
         policy = Random(TopK(2), seed=0)
         p = policy.propensities(policy.propose(CONTEXTS))
         assert p is not None
-        np.testing.assert_allclose(p, 1 / 3, atol=0.2)  # four standard errors
+        np.testing.assert_allclose(p.arms, 1 / 3)
+        assert (p.super_arm, p.draws) == (1 / 15, 0)
+        fixed = policy.propensities(policy.propose(CONTEXTS, TopK(2).given([1], [0])))
+        assert fixed is not None
+        np.testing.assert_allclose(fixed.arms, [0, 1, 0.25, 0.25, 0.25, 0.25])
+        assert fixed.super_arm == 0.25
 
     def test_epsilon_greedy_states_its_formula(self) -> None:
         policy = EpsilonGreedy(Ridge(), 0.3, TopK(1), seed=0)
@@ -401,7 +408,8 @@ class TestPropensities:
         assert mean is not None
         expected = np.full(6, 0.3 / 6)
         expected[np.argmax(mean)] += 0.7
-        np.testing.assert_allclose(p, expected, atol=0.18)  # four standard errors
+        np.testing.assert_allclose(p.arms, expected)
+        assert (p.super_arm, p.draws) == (expected[proposal.super_arm[0]], 0)
 
     def test_thompson_sampling_of_two_arms_is_a_normal_probability(self) -> None:
         policy = ThompsonSampling(RBF(0.5), 0.3, TopK(1), seed=0)
@@ -409,7 +417,7 @@ class TestPropensities:
         estimates = []
         for _ in range(40):
             proposal = policy.propose([[0.0], [1.0]])
-            estimates.append(policy.propensities(proposal)[0])  # type: ignore[index]
+            estimates.append(policy.propensities(proposal).arms[0])  # type: ignore[union-attr]
             policy.commit(proposal)
         mean, _ = policy.posterior.predict([[0.0], [1.0]])
         C = policy.posterior.covariance([[0.0], [1.0]])

@@ -23,10 +23,14 @@ from oclok.agent.decision import AgentDecision, Offer, Offers
 from oclok.agent.decisions import History, Status
 from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
+from oclok.agent.guard import GuardReport, Step
 from oclok.agent.health import FeatureWatch, Finding, examine, report
+from oclok.agent.lift import Lift, assign
 from oclok.agent.request import Proposal, Request
+from oclok.agent.rollout import Choice, Rollout
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
+from oclok.decision import Propensities
 from oclok.errors import InputError, OracleError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
@@ -51,6 +55,11 @@ class Agent(Persistent):
         default_outcome: learned in place of an outcome that did not come; nothing is if left out.
         policy: how to decide; by default a `UCB` that learns model, noise and how much to explore.
         mode: "live", or "shadow": another system decides, and the agent watches and learns.
+        holdout: share of decisions, in [0, 1), that the baseline makes: the control group of
+            `lift`.
+        baseline: how it was done before, a rule: "chosen", "uniform", {"sort": column} or
+            {"score": column}; see `oclok.agent.baseline`.
+        guard: share of the baseline's reward that may be lost at any time; see `guard_report`.
         seed: of the agent's own randomness; a random policy has a seed of its own.
         explainable: for how many of the latest decisions `explain` knows all arms.
         clock: returns the time in seconds.
@@ -74,6 +83,9 @@ class Agent(Persistent):
         default_outcome: float | None = None,
         policy: Policy | None = None,
         mode: Literal["live", "shadow"] = "live",
+        holdout: float = 0.0,
+        baseline: str | Mapping[str, Any] | None = None,
+        guard: float | None = None,
         seed: int | None = None,
         explainable: int = 1_000,
         clock: Callable[[], float] = time.time,
@@ -82,11 +94,10 @@ class Agent(Persistent):
             raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
         if policy is not None and not isinstance(policy, Policy):
             raise InputError(f"policy must be an oclok.policies.Policy; got {policy!r}")
-        if mode not in ("live", "shadow"):
-            raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
         self.oracle = oracle
         self.policy = UCB(outcome_range=outcome_range) if policy is None else policy
-        self.mode = mode
+        self.mode: Literal["live", "shadow"] = mode
+        self._rollout = _as_rollout(mode, holdout, baseline, guard)
         self._declared = features if isinstance(features, Schema | None) else Schema(features)
         self._schema: Schema | None = None
         self._feedback = Feedback(self.policy, outcome_range, deadline, default_outcome)
@@ -107,6 +118,7 @@ class Agent(Persistent):
         exclude: Iterable[ArmId] = (),
         id: str | None = None,  # noqa: A002  (the name of the thing)
         chosen: Iterable[ArmId] | None = None,
+        unit: str | None = None,
     ) -> AgentDecision:
         """Choose among `arms`, a DataFrame indexed by arm id or `{id: {feature: value}}`.
 
@@ -116,11 +128,13 @@ class Agent(Persistent):
             include: ids of arms that must be chosen.
             exclude: ids of arms that must not be.
             id: of the decision; made up if left out. The same id again gives the same decision.
-            chosen: in shadow mode, ids of the arms that the deciding system has chosen.
+            chosen: ids of the arms that the deciding system has chosen, in shadow mode, or that
+                the baseline would choose, if that is "chosen".
+            unit: a user, say, who is to stay in the same group; the decision's id if left out.
         """
         if id is not None and not isinstance(id, str):
             raise InputError(f"id must be a string; got {id!r}")
-        request = self._request(arms, oracle, include, exclude, chosen)
+        request = self._request(arms, oracle, include, exclude, chosen, unit)
         with self._lock:
             now = self._tick()
             if id is not None and id in self._feedback.decisions:
@@ -137,13 +151,14 @@ class Agent(Persistent):
         exclude: Iterable[ArmId] = (),
         id: str | None = None,  # noqa: A002
         chosen: Iterable[ArmId] | None = None,
+        unit: str | None = None,
     ) -> Proposal:
         """Return what `decide` would decide, and change nothing; `record` makes it happen.
 
         For agents that are built from a log: a decision is proposed, written to the log, and
         recorded by all who read it. Nothing waits for it if the policy says `is_concurrent`.
         """
-        request = self._request(arms, oracle, include, exclude, chosen)
+        request = self._request(arms, oracle, include, exclude, chosen, unit)
         with nullcontext() if getattr(self.policy, "is_concurrent", False) else self._lock:
             return self._proposed(request, id)
 
@@ -152,6 +167,7 @@ class Agent(Persistent):
         decision: AgentDecision,
         schema: Schema | None = None,
         played: Played | None = None,
+        step: Step | None = None,
     ) -> None:
         """Take note of a decision that was proposed, here or by an agent in another process.
 
@@ -159,6 +175,7 @@ class Agent(Persistent):
             decision: with its offer. One whose id is known changes nothing.
             schema: what the first decision of an agent has inferred of its arms.
             played: of the proposal; made of the offer, with no oracle, if left out.
+            step: of the guard.
         """
         if decision.offer is None:
             raise InputError(f"decision {decision.id!r} has no offer: it cannot be recorded")
@@ -167,7 +184,7 @@ class Agent(Persistent):
             now = self._tick()
             if decision.id not in self._feedback.decisions:
                 known = played or Played(offer.contexts, None, offer.chosen)
-                self._commit(decision, self._schema or schema, known, now)
+                self._commit(decision, self._schema or schema, known, step, now)
 
     def encode(self, arms: Any, schema: Schema | None = None) -> FloatArray:
         """Return the features of `arms` as the model sees them, shape (M, D).
@@ -319,10 +336,10 @@ class Agent(Persistent):
                 "observed": self._feedback.observed,
             }
 
-    def history(self, since: float = -math.inf) -> History:
-        """Return decisions made at `since` or later: open ones, and the latest that are settled."""
+    def history(self) -> History:
+        """Return the decisions that are kept: all open ones, and the latest that are settled."""
         with self._lock:
-            return self._feedback.decisions.history(since)
+            return self._feedback.decisions.history()
 
     def check(self, arms: Any) -> None:
         """Raise what `observe` would say of the features of `arms`; change nothing."""
@@ -331,12 +348,12 @@ class Agent(Persistent):
         if self._encoded(offered, columns) is None:
             self._inferred(offered, columns)
 
-    def refusals(
+    def check_outcomes(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
-    ) -> dict[ArmId, str]:
-        """Return which of these outcomes `learn` would refuse, and why; change nothing."""
+    ) -> None:
+        """Raise what `learn` would say of these outcomes; change nothing."""
         with self._lock:
-            return self._feedback.refusals(decision_id, outcomes, correct)
+            self._feedback.check(decision_id, outcomes, correct)
 
     @property
     def is_new(self) -> bool:
@@ -358,10 +375,49 @@ class Agent(Persistent):
             self._reported = report(findings, self._reported)
             return findings
 
-    def comparison(self, level: float = 0.95) -> Comparison:
-        """Return how often the agent would have chosen otherwise in shadow mode, and the gain."""
+    def lift(self, level: float = 0.95) -> Lift:
+        """Return what the agent earns per decision beyond the baseline, which has the holdout."""
         with self._lock:
-            return self._shadow.comparison(self.policy, level)
+            self._tick()
+            return self._feedback.decisions.lift.lift(level)
+
+    def guard_report(self) -> GuardReport | None:
+        """Return how often the guard stepped in, and its assumptions; None without a guard."""
+        with self._lock:
+            guard, judged = self._rollout.guard, getattr(self.policy, "calibration", None)
+            return None if guard is None else guard.report(None if judged is None else judged())
+
+    def roll_out(
+        self,
+        mode: Literal["live", "shadow"] = "live",
+        holdout: float = 0.0,
+        baseline: str | Mapping[str, Any] | None = None,
+        guard: float | None = None,
+    ) -> None:
+        """Change who decides from now on; the arguments are those of the agent.
+
+        The lift begins anew, as groups of different sizes cannot be put together; the guard keeps
+        its savings if its share and the baseline are the same.
+        """
+        new = _as_rollout(mode, holdout, baseline, guard)
+        with self._lock:
+            self._tick()
+            old = self._rollout
+            if old.promise == new.promise:
+                new.guard = old.guard
+            if (old.holdout, old.rule) != (new.holdout, new.rule):
+                self._feedback.decisions.start_over()
+            self.mode, self._rollout = mode, new
+
+    def comparison(self, level: float = 0.95, policy: Policy | None = None) -> Comparison:
+        """Return how often the agent would have chosen otherwise in shadow mode, and the gain.
+
+        Args:
+            level: of the interval.
+            policy: whose posterior is asked; the agent's if left out.
+        """
+        with self._lock:
+            return self._shadow.comparison(policy or self.policy, level)
 
     @property
     def schema(self) -> Schema | None:
@@ -413,7 +469,7 @@ class Agent(Persistent):
         if not isinstance(asked, Oracle):
             raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {asked!r}")
         usual = () if self.oracle is None else self.oracle.columns
-        columns = frozenset((*usual, *asked.columns))
+        columns = frozenset((*usual, *asked.columns, *self._rollout.columns))
         if asked.columns:
             asked = asked.resolve(arms.column)
         if included.size or excluded.size:
@@ -434,11 +490,12 @@ class Agent(Persistent):
         return schema, schema.encode(arms, also)
 
     def _told(self, arms: Arms, chosen: Iterable[ArmId] | None) -> IntArray | None:
-        """Return the positions of what the deciding system has chosen, in shadow mode."""
-        if (chosen is not None) != (self.mode == "shadow"):
+        """Return the positions of what another system, or the baseline, chooses."""
+        is_needed = self.mode == "shadow" or self._rollout.needs_chosen
+        if (chosen is not None) != is_needed:
             raise InputError(
-                'chosen= is what another system decided, for mode="shadow" and only there; '
-                f"the mode is {self.mode!r}, chosen is {chosen!r}"
+                'chosen= is what another system chooses, for mode="shadow" or baseline="chosen" '
+                f"and only there; the mode is {self.mode!r}, chosen is {chosen!r}"
             )
         return None if chosen is None else np.sort(arms.positions(chosen, "chosen"))
 
@@ -449,22 +506,33 @@ class Agent(Persistent):
         include: Iterable[ArmId],
         exclude: Iterable[ArmId],
         chosen: Iterable[ArmId] | None,
+        unit: str | None,
     ) -> Request:
         """Return what was asked for, checked, with the oracle made for these arms."""
+        if unit is not None and not isinstance(unit, str):
+            raise InputError(f"unit must be a string; got {unit!r}")
         offered = as_arms(arms)
         included = offered.positions(include, "include")
         excluded = offered.positions(exclude, "exclude")
         told = self._told(offered, chosen)
         asked, columns = self._oracle_for(oracle, offered, included, excluded)
         encoded = self._encoded(offered, columns)
-        return Request(offered, asked, columns, included, excluded, told, encoded)
+        return Request(offered, asked, columns, included, excluded, told, unit, encoded)
 
     def _proposed(self, request: Request, name: str | None) -> Proposal:
         """Return what the policy makes of a request."""
         schema, X = request.encoded or self._inferred(request.arms, request.columns)
         made = self.policy.propose(X, request.oracle, self._waiting())
-        likely, noise = self.policy.propensities(made), self.policy.noise_std
-        return request.proposal(name, schema, made, likely, noise)
+        noise = self.policy.noise_std
+        name = made.decision.id if name is None else name
+        if self.mode == "shadow":
+            assert request.told is not None
+            likely = Propensities(np.full(len(X), np.nan), math.nan)
+            choice = Choice(request.told, "baseline", 0, likely)
+        else:
+            unit = name if request.unit is None else request.unit
+            choice = self._rollout.choose(self.policy, made, request.arms, request.told, unit, name)
+        return request.proposal(name, schema, made, choice, noise)
 
     def _waiting(self) -> FloatArray | tuple[()]:
         """Return the contexts (P, D) of arms whose outcomes are outstanding, if they matter."""
@@ -474,10 +542,17 @@ class Agent(Persistent):
             return self._feedback.decisions.waiting_contexts(MOST_PENDING)
 
     def _commit(
-        self, decision: AgentDecision, schema: Schema | None, played: Played, now: float
+        self,
+        decision: AgentDecision,
+        schema: Schema | None,
+        played: Played,
+        step: Step | None,
+        now: float,
     ) -> None:
         """Let a proposed decision happen."""
         self.policy.commit(played)
+        if step is not None and self._rollout.guard is not None:
+            self._rollout.guard.record(step, played.contexts, played.super_arm)
         self._schema = schema
         assert decision.offer is not None
         self._keep(decision, decision.offer, now)
@@ -494,6 +569,8 @@ class Agent(Persistent):
             offer.column("mean")[taken] if offer.is_informed else np.nan,
             offer.column("std")[taken],
             offer.noise_std,
+            self._rollout.group_of(decision.group),
+            assign(decision.unit or decision.id, 0.0).bucket,
         )
         self._offers.add(decision)
         if self.mode == "shadow":
@@ -523,3 +600,14 @@ class Agent(Persistent):
         self._reported = set(state["_reported"])
         self._version = None
         self._set_up(time.time)
+
+
+def _as_rollout(
+    mode: str, holdout: float, baseline: str | Mapping[str, Any] | None, guard: float | None
+) -> Rollout:
+    """Return who decides, checked."""
+    if mode not in ("live", "shadow"):
+        raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
+    if mode == "shadow" and (holdout or guard is not None):
+        raise InputError('holdout= and guard= need mode="live": in shadow another system decides')
+    return Rollout(holdout, baseline, guard)

@@ -31,7 +31,10 @@ class Offer(Persistent):
         contexts: their features as numbers, (M, D).
         index, mean, std: what the policy thought of them; None where it has no such thing.
         chosen, included, excluded: positions, ascending.
-        propensity: probability of each arm to be chosen; None where the policy is not random.
+        propensity: probability of each arm to be chosen; None where nothing is random, or where
+            another system decides.
+        super_arm_propensity: probability of the set that was chosen; NaN where it is not known.
+        propensity_draws: how many draws both are estimated from; 0 where they are exact.
         noise_std: of outcomes around f, as believed then; NaN where the policy has no such thing.
     """
 
@@ -45,6 +48,8 @@ class Offer(Persistent):
     excluded: IntArray
     propensity: FloatArray | None = None
     noise_std: float = math.nan
+    super_arm_propensity: float = math.nan
+    propensity_draws: int = 0
 
     @property
     def is_informed(self) -> bool:
@@ -69,8 +74,12 @@ class AgentDecision:
         round: the policy's round, counted from 1.
         chosen: ids of the arms that are to be played, in the order in which they were offered.
         is_exact: whether the exact posterior provably chooses the same; None if nobody can tell.
-        preferred: in shadow mode, what the agent would have chosen; else the same as `chosen`.
+        preferred: what the agent would have chosen, where another system or the baseline decides;
+            else the same as `chosen`.
         offer: everything that was thought of every arm; None if it is no longer kept.
+        group: "agent" or "baseline", the control group.
+        stepped_in: whether the guard left the decision to the baseline.
+        unit: that the group was assigned by; the decision itself if None.
     """
 
     id: str
@@ -79,6 +88,9 @@ class AgentDecision:
     is_exact: bool | None
     preferred: list[ArmId]
     offer: Offer | None
+    group: str = "agent"
+    stepped_in: bool = False
+    unit: str | None = None
 
     def table(self) -> pd.DataFrame:
         """Return mean, std, index and chosen of every arm, indexed by arm id, best index first."""

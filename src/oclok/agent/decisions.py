@@ -5,6 +5,8 @@ A decision takes one row; each of its chosen arms takes one row of another table
 | per decision | start     where its arms start      waiting   arms that have no outcome yet     |
 |              | decided   when, in seconds          round     of the policy                     |
 |              | noise     std of outcomes around f, as believed when it was made; or NaN        |
+|              | group     0 baseline, 1 agent, -1 neither         bucket   see `lift`            |
+|              | counted   what it adds to the lift; NaN while it adds nothing                   |
 | per arm      | contexts  as encoded, sparse        outcomes  NaN while waiting                 |
 |              | status    a `Status`                taught    what the model was told; or NaN   |
 |              | mean, std of f, as believed when the decision was made; or NaN                  |
@@ -26,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oclok.agent.arms import ArmId
+from oclok.agent.lift import LiftTally
 from oclok.agent.sparse_rows import SparseRows
 from oclok.arrays import grown
 from oclok.errors import FeedbackError
@@ -41,6 +44,9 @@ _PER_DECISION = {
     "decided": np.float64,
     "round": np.int64,
     "noise": np.float32,
+    "group": np.int8,
+    "bucket": np.int16,
+    "counted": np.float64,
 }
 _PER_ARM = {
     "outcomes": np.float64,
@@ -111,6 +117,7 @@ class Decisions(Persistent):
 
     Attributes:
         tally: how many outcomes have each `Status`, those of dropped decisions included.
+        lift: what decisions of either group earned.
     """
 
     def __init__(self, remember: int) -> None:
@@ -125,6 +132,7 @@ class Decisions(Persistent):
         self._settled: deque[str] = deque()
         self._first_open = 0
         self.tally: IntArray = np.zeros(len(Status), dtype=np.int64)
+        self.lift = LiftTally()
 
     def __len__(self) -> int:
         """Return how many decisions are open."""
@@ -148,6 +156,8 @@ class Decisions(Persistent):
         mean: ArrayLike = np.nan,
         std: ArrayLike = np.nan,
         noise: float = np.nan,
+        group: int = -1,
+        bucket: int = 0,
     ) -> None:
         """Keep a decision whose arms all wait. `decided` never falls from one to the next."""
         row, start, count = len(self._ids), len(self._arms), len(arms)
@@ -157,6 +167,7 @@ class Decisions(Persistent):
         table = self._tables
         table["start"][row], table["waiting"][row], table["decided"][row] = start, count, decided
         table["round"][row], table["noise"][row] = round, noise
+        table["group"][row], table["bucket"][row], table["counted"][row] = group, bucket, np.nan
         chosen = slice(start, start + count)
         self._contexts.append(contexts)
         table["outcomes"][chosen] = table["taught"][chosen] = np.nan
@@ -218,8 +229,15 @@ class Decisions(Persistent):
         self._tables["taught"][places] = taught
         self._tables["status"][places] = status
         self._tables["waiting"][row] -= waited
+        if self._tables["group"][row] >= 0 and not self._tables["waiting"][row]:
+            self._count(row)
         if waited and not self._tables["waiting"][row]:
             self._settle(self._ids[row])  # and not `decision`, which may be a second copy of it
+
+    def start_over(self) -> None:
+        """Begin the lift anew: decisions so far no longer count."""
+        self._tables["group"][: len(self._ids)] = -1
+        self.lift = LiftTally()
 
     def due(self, before: float) -> list[str]:
         """Return the open decisions made at `before` or earlier, oldest first."""
@@ -250,18 +268,18 @@ class Decisions(Persistent):
         ]
         return self._contexts.take(places), self._tables["outcomes"][places], names
 
-    def history(self, since: float = -np.inf) -> History:
-        """Return the decisions made at `since` or later that are kept."""
-        rows = np.fromiter(self._row.values(), np.intp, len(self._row))  # ascending
-        rows = rows[np.searchsorted(self._tables["decided"][rows], since) :]
-        ids = list(self._row)[len(self._row) - len(rows) :]
-        counts = np.diff(np.append(self._starts, len(self._arms)))[rows]
-        row = np.repeat(np.arange(len(rows)), counts)
-        arms = np.arange(len(row)) + (self._starts[rows] - np.cumsum(counts) + counts)[row]
+    def history(self) -> History:
+        """Return all decisions that are kept."""
+        rows = np.array(sorted(self._row.values()), dtype=np.intp)
+        counts = np.diff(np.append(self._starts, len(self._arms)))
+        is_kept = np.zeros(len(self._ids), dtype=bool)
+        is_kept[rows] = True
+        arms = np.repeat(is_kept, counts)
         table = {name: self._tables[name][rows] for name in ("round", "decided", "noise")}
         for name in ("status", "outcomes", "mean", "std"):
-            table[name] = self._tables[name][arms]
-        return History(ids, row=row, **table)
+            table[name] = self._tables[name][: len(self._arms)][arms]
+        row = np.repeat(np.arange(len(rows)), counts[rows])
+        return History([self._ids[row] for row in rows.tolist()], row=row, **table)
 
     def waiting_contexts(self, most: int) -> FloatArray:
         """Return the contexts (P, D) of up to `most` of the latest arms that wait, in order."""
@@ -276,6 +294,19 @@ class Decisions(Persistent):
         starts = self._tables["start"]
         end = int(starts[row + 1]) if row + 1 < len(self._ids) else len(self._arms)
         return slice(int(starts[row]), end)
+
+    def _count(self, row: int) -> None:
+        """Let the lift know what a decision earned: outcomes that are missing are like the rest."""
+        chosen, table = self._chosen(row), self._tables
+        y = table["outcomes"][chosen][np.isin(table["status"][chosen], KNOWN)]
+        earned = float(y.mean()) * (chosen.stop - chosen.start) if y.size else np.nan
+        where = int(table["group"][row]), int(table["bucket"][row]), float(table["decided"][row])
+        before = float(table["counted"][row])
+        if not np.isnan(before):
+            self.lift.add(*where, before, -1)
+        if not np.isnan(earned):
+            self.lift.add(*where, earned)
+        table["counted"][row] = earned
 
     def _settle(self, decision: str) -> None:
         self._settled.append(decision)
@@ -308,6 +339,7 @@ class Decisions(Persistent):
         sizes = dict.fromkeys(_PER_DECISION, len(self._ids))
         return {
             "remember": self.remember,
+            "lift": self.lift,
             "tally": self.tally,
             "tables": {
                 name: table[: sizes.get(name, len(self._arms))]
@@ -322,7 +354,7 @@ class Decisions(Persistent):
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.remember = state["remember"]
+        self.remember, self.lift = state["remember"], state["lift"]
         self._tables, self._contexts = state["tables"], state["contexts"]
         self._ids, self._arms = json.loads(state["ids"]), json.loads(state["arms"])
         self._settled = deque(json.loads(state["settled"]))

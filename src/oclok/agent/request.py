@@ -9,6 +9,8 @@ from typing import NamedTuple
 from oclok import policies
 from oclok.agent.arms import Arms
 from oclok.agent.decision import AgentDecision, Offer
+from oclok.agent.guard import Step
+from oclok.agent.rollout import Choice
 from oclok.agent.schema import Schema
 from oclok.oracles.base import Oracle
 from oclok.policies import Played
@@ -22,11 +24,13 @@ class Proposal(NamedTuple):
         decision: with its offer.
         schema: features of the arms, inferred from them if the agent has none yet.
         played: the round as the policy is to commit it.
+        step: of the guard, if there is one.
     """
 
     decision: AgentDecision
     schema: Schema
     played: Played
+    step: Step | None = None
 
 
 class Request(NamedTuple):
@@ -37,7 +41,8 @@ class Request(NamedTuple):
         oracle: made for these arms.
         columns: that the oracle reads; they need not be features.
         included, excluded: positions of arms that must, and must not, be chosen.
-        told: positions of what another system has chosen, in shadow mode.
+        told: positions of what the caller says another system, or the baseline, chooses.
+        unit: that assigns the group; the decision itself if None.
         encoded: the schema and the arms' features as numbers, if the schema is known.
     """
 
@@ -47,19 +52,20 @@ class Request(NamedTuple):
     included: IntArray
     excluded: IntArray
     told: IntArray | None
+    unit: str | None
     encoded: tuple[Schema, FloatArray] | None
 
     def proposal(
         self,
-        name: str | None,
+        name: str,
         schema: Schema,
         made: policies.Proposal,
-        propensity: FloatArray | None,
+        choice: Choice,
         noise_std: float,
     ) -> Proposal:
-        """Return what a policy made of this, under the id `name` if there is one."""
+        """Return the decision that comes of what a policy made of this, under the id `name`."""
         ids, belief, own = self.arms.ids, made.belief, made.decision
-        taken = own.super_arm if self.told is None else self.told
+        taken, likely = choice.super_arm, choice.propensities
         offer = Offer(
             ids,
             made.contexts,
@@ -69,11 +75,22 @@ class Request(NamedTuple):
             taken,
             self.included,
             self.excluded,
-            propensity,
+            None if likely is None else likely.arms,
             noise_std,
+            1.0 if likely is None else likely.super_arm,
+            0 if likely is None else likely.draws,
         )
         chosen = [ids[place] for place in taken.tolist()]
         preferred = [ids[place] for place in own.super_arm.tolist()]
-        name = own.id if name is None else name
-        decision = AgentDecision(name, own.round, chosen, own.is_exact, preferred, offer)
-        return Proposal(decision, schema, replace(made, super_arm=taken))
+        decision = AgentDecision(
+            name,
+            own.round,
+            chosen,
+            own.is_exact,
+            preferred,
+            offer,
+            choice.group,
+            choice.step is not None and choice.step.stepped_in,
+            self.unit,
+        )
+        return Proposal(decision, schema, replace(made, super_arm=taken), choice.step)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oclok.decision import Propensities
 from oclok.errors import InputError, OracleError
 from oclok.oracles.arguments import arguments_of, call_text
 from oclok.persistence import Persistent
@@ -44,7 +45,6 @@ class Oracle(Persistent, ABC):
 
     Attributes:
         beta: probability with which `alpha` holds; 1 for deterministic solvers.
-        is_search: a call may take long, unless `limited`.
         size: number of base arms that the oracle describes; None if it takes any number.
         lipschitz: B with |u(f) - u(f')| ≤ B Σ|f_i - f'_i|; None where it is not known.
         is_sequential: a super arm can be built step by step, by `choose_next`; if so,
@@ -52,7 +52,6 @@ class Oracle(Persistent, ABC):
     """
 
     beta: float = 1.0
-    is_search: bool = False
     size: int | None = None
     lipschitz: float | None = None
     is_sequential: bool = False
@@ -139,6 +138,13 @@ class Oracle(Persistent, ABC):
         `InfeasibleError`, here or when it is called, if there is no such super arm.
         """
         raise OracleError(f"{type(self).__name__} cannot include or exclude base arms")
+
+    def uniform_propensities(self, arms: int) -> Propensities | None:
+        """Return how likely M = `arms` base arms, and a super arm, are for i.i.d. random indices.
+
+        None unless all super arms are equally likely then, and can be counted.
+        """
+        return None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from oclok.decision import Propensities
 from oclok.errors import InfeasibleError, InputError, OracleError
 from oclok.oracles.base import best_of
 from oclok.oracles.exact_sum import ExactSumOracle
@@ -96,6 +97,14 @@ class TopK(ParametricOracle):
             return chosen.size == self.k
         both = np.append(chosen, self._exclude)
         return bool(both.max() + 1 == both.size)
+
+    def uniform_propensities(self, arms: int) -> Propensities | None:
+        """Return how likely base arms, and super arms, are if all super arms are equally likely."""
+        free = arms - self._include.size - self._exclude.size
+        room = min(self._room, free)
+        p = np.full(arms, room / free if free else 0.0)
+        p[self._include], p[self._exclude] = 1.0, 0.0
+        return Propensities(p, 1 / math.comb(free, room))
 
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
         """Return whether `super_arm` at its worst still beats every other base arm at its best.

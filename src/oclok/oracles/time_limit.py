@@ -39,7 +39,6 @@ class TimeLimitedOracle(ParametricOracle):
     found in time, a call raises an `OracleError`.
     """
 
-    is_search = True
     time_limit: float | None
 
     @staticmethod

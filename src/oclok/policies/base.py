@@ -26,7 +26,7 @@ from typing import Any, Self
 import numpy as np
 
 from oclok import persistence
-from oclok.decision import Decision
+from oclok.decision import Decision, Propensities
 from oclok.errors import FeedbackError, InputError, OracleError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
@@ -223,20 +223,30 @@ class Policy(Persistent, ABC):
         X = self._as_contexts(contexts)
         return self._score(X, self.round + 1, self._next_rng()).index
 
-    def propensities(self, proposal: Proposal) -> FloatArray | None:
-        """Return the probability, shape (M,), that each base arm is chosen.
+    def propensities(self, proposal: Proposal) -> Propensities | None:
+        """Return how likely each base arm, and the super arm, was to be chosen.
 
-        Estimated by letting the policy draw again; the proposal itself is one of the draws, so
-        that no arm it chooses has probability 0. None where nothing is random.
+        Exact where the policy can say, else estimated from `redraws`. None where nothing is random.
         """
         if not self._is_random or proposal.oracle is None:
             return None
+        exact = self._exact_propensities(proposal)
+        if exact is not None:
+            return exact
+        sets = self.redraws(proposal)
+        return Propensities.counted(len(proposal.contexts), sets, proposal.decision.super_arm)
+
+    def redraws(self, proposal: Proposal) -> list[IntArray]:
+        """Return super arms that the policy might have chosen instead, and the one it did.
+
+        The proposal itself is one of them, so that no arm it chooses has probability 0.
+        """
+        own = proposal.decision.super_arm
+        if not self._is_random or proposal.oracle is None:
+            return [own]
         rng = np.random.default_rng(int(_copied(proposal.rng).integers(2**63)))
-        hits = np.zeros(len(proposal.contexts))
-        hits[proposal.decision.super_arm] += 1
-        for _ in range(PROPENSITY_DRAWS):
-            hits[self._solve(proposal.oracle, self._redraw(proposal, rng))] += 1
-        return hits / (PROPENSITY_DRAWS + 1)
+        drawn = (self._redraw(proposal, rng) for _ in range(PROPENSITY_DRAWS))
+        return [own, *(self._solve(proposal.oracle, index) for index in drawn)]
 
     @property
     def pending(self) -> list[Decision]:
@@ -283,6 +293,10 @@ class Policy(Persistent, ABC):
     ) -> tuple[IntArray, Belief, bool | None]:
         """Return the super arm, the belief behind it and whether it is provably exact, if known."""
         return self._solve(oracle, belief.index), belief, None
+
+    def _exact_propensities(self, proposal: Proposal) -> Propensities | None:
+        """Return the propensities of a random policy where they can be computed; else None."""
+        return None
 
     def _redraw(self, proposal: Proposal, rng: np.random.Generator) -> FloatArray:
         """Return the indices (M,) that a random policy might have drawn instead."""

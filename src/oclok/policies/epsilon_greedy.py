@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oclok.decision import Propensities
 from oclok.errors import InputError, NumericalError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy, Proposal
@@ -80,6 +81,18 @@ class EpsilonGreedy(Policy):
             return Belief(self._draw(None, len(contexts), rng))
         mean = np.asarray(self._fitted.predict(contexts), dtype=np.float64).reshape(len(contexts))
         return Belief(self._draw(mean, len(contexts), rng), mean)
+
+    def _exact_propensities(self, proposal: Proposal) -> Propensities | None:
+        arms, oracle = len(proposal.contexts), proposal.oracle
+        assert oracle is not None
+        uniform, mean = oracle.uniform_propensities(arms), proposal.belief.mean
+        if uniform is None or mean is None:
+            return uniform
+        greedy = self._solve(oracle, mean)
+        certain = Propensities.certain(arms, greedy)
+        if not np.array_equal(greedy, proposal.decision.super_arm):
+            certain = certain._replace(super_arm=0.0)
+        return certain.mixed(uniform, self.epsilon)
 
     def _redraw(self, proposal: Proposal, rng: np.random.Generator) -> FloatArray:
         return self._draw(proposal.belief.mean, len(proposal.contexts), rng)

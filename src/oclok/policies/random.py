@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from oclok.policies.base import Belief, Policy
+from oclok.decision import Propensities
+from oclok.policies.base import Belief, Policy, Proposal
 from oclok.typing import FloatArray
 
 
@@ -29,6 +30,10 @@ class Random(Policy):
 
     def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         return Belief(rng.random(len(contexts)))
+
+    def _exact_propensities(self, proposal: Proposal) -> Propensities | None:
+        assert proposal.oracle is not None
+        return proposal.oracle.uniform_propensities(len(proposal.contexts))
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
         pass

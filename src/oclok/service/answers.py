@@ -44,6 +44,15 @@ class DecisionAnswer(BaseModel):
         default=None,
         description="Whether the exact posterior provably chooses the same, where one can tell.",
     )
+    group: Literal["agent", "baseline"] = Field(
+        default="agent", description="Who decided; the baseline decides for the control group."
+    )
+    stepped_in: bool = Field(
+        default=False, description="Whether the guard left the decision to the baseline."
+    )
+    propensity: float | None = Field(
+        default=None, description="Probability of this set; null where it is not known."
+    )
 
 
 class Outcome(BaseModel):
@@ -197,6 +206,92 @@ class Calibration(BaseModel):
     p_value: float | None
 
 
+class LiftGroup(BaseModel):
+    """Decisions of one group that are complete, and what one earned on average."""
+
+    decisions: int
+    mean: float | None
+
+
+class LiftPeriod(BaseModel):
+    """Both groups within a period."""
+
+    start: Time
+    length: float = Field(description="In seconds.")
+    agent: LiftGroup
+    baseline: LiftGroup
+
+
+class Guarded(BaseModel):
+    """What the guard did."""
+
+    share: float = Field(description="Of the baseline's reward that may be lost at any time.")
+    probability: float = Field(description="That no more is lost, if the assumptions hold.")
+    decisions: int
+    stepped_in: int
+    reserve: float = Field(description="Lower bound of what was saved up.")
+    assumptions: list[str]
+
+
+class Lift(BaseModel):
+    """What the agent earns per decision beyond the baseline.
+
+    The intervals hold at all times at once: look as often as you like.
+    """
+
+    model_config = _example(
+        verdict="better",
+        summary="better: 2.2 per decision (4,512) against 2 (488) of the baseline, +0.2",
+        agent={"decisions": 4512, "mean": 2.2},
+        baseline={"decisions": 488, "mean": 2.0},
+        difference=0.2,
+        lower=0.1,
+        upper=0.3,
+        ratio=1.1,
+        ratio_lower=1.05,
+        ratio_upper=1.15,
+        level=0.95,
+        periods=[],
+        guard=None,
+    )
+
+    verdict: Literal["too early", "better", "worse", "undecided"]
+    summary: str
+    agent: LiftGroup
+    baseline: LiftGroup
+    difference: float | None
+    lower: float | None
+    upper: float | None
+    ratio: float | None
+    ratio_lower: float | None
+    ratio_upper: float | None
+    level: float
+    periods: list[LiftPeriod]
+    guard: Guarded | None
+
+
+class Comparison(BaseModel):
+    """In shadow mode: the agent against the system that decides, as the model sees it."""
+
+    model_config = _example(
+        summary="the agent would have chosen otherwise in 80 of 100 decisions",
+        rounds=100,
+        different=80,
+        gain=0.4,
+        lower=0.1,
+        upper=0.7,
+        level=0.95,
+    )
+
+    summary: str
+    rounds: int
+    different: int
+    gain: float | None = Field(description="Expected change of a decision's sum of outcomes.")
+    lower: float | None
+    upper: float | None
+    level: float
+
+
 class Regret(BaseModel):
     """Estimate of what better choices would have earned so far, as the model sees it now."""
 
@@ -230,19 +325,6 @@ class AgentAnswer(BaseModel):
         corrected=0,
         observed=0,
         late=0,
-        verdict={"level": "green", "summary": "All is well.", "action": "", "kind": ""},
-        calibration={
-            "count": 1900,
-            "mean": 0.02,
-            "spread": 1.01,
-            "spread_interval": [0.95, 1.08],
-            "coverage": {"0.5": 0.51, "0.8": 0.79, "0.95": 0.95},
-            "verdict": "neither",
-            "p_value": 0.6,
-        },
-        regret=None,
-        health=[],
-        features={"years": {"kind": "number", "missing": True, "mean": 5.1, "scale": 3.9}},
     )
 
     name: str
@@ -372,20 +454,6 @@ class Kernel(BaseModel):
 class Learned(BaseModel):
     """What the model has learned, by feature, most relevant first."""
 
-    model_config = _example(
-        features=[
-            {
-                "name": "distance",
-                "relevance": 0.6,
-                "values": [0.5, 10.0],
-                "mean": [4.2, 3.4],
-                "lower": [4.0, 3.2],
-                "upper": [4.4, 3.6],
-            }
-        ],
-        kernels=[{"weight": 0.9, "noise_std": 0.4, "kernel": "RBF(length_scale=1)"}],
-    )
-
     features: list[FeatureCurve]
     kernels: list[Kernel]
 
@@ -401,11 +469,6 @@ class CallTimes(BaseModel):
 
 class Server(BaseModel):
     """The process that answered."""
-
-    model_config = _example(
-        version="0.1.0",
-        calls=[{"call": "POST decisions", "count": 1000, "median": 0.004, "p99": 0.02}],
-    )
 
     version: str
     calls: list[CallTimes]

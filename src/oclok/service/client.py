@@ -6,7 +6,7 @@ import math
 import secrets
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -33,7 +33,7 @@ AGAIN = (502, 503, 504)
 class ClientDecision(AgentDecision):
     """A decision of the service; `arms` has mean, std and index of the chosen arms."""
 
-    arms: list[dict[str, Any]]
+    arms: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Client:
@@ -108,7 +108,15 @@ class Client:
         answer = self._call("POST", "/decisions", body)
         ids = [arm["id"] for arm in answer["chosen"]]
         return ClientDecision(
-            answer["id"], answer["round"], ids, answer.get("is_exact"), ids, None, answer["chosen"]
+            answer["id"],
+            answer["round"],
+            ids,
+            answer.get("is_exact"),
+            ids,
+            None,
+            answer["group"],
+            answer["stepped_in"],
+            arms=answer["chosen"],
         )
 
     def learn(

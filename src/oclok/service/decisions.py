@@ -12,6 +12,7 @@ import numpy as np
 from oclok.agent import Agent, AgentDecision, Schema
 from oclok.agent.arms import Arms
 from oclok.agent.decision import Offer
+from oclok.agent.guard import Step
 from oclok.agent.request import Proposal
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
@@ -38,9 +39,17 @@ def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_fi
         "chosen": offer.chosen.tolist(),
         "preferred": [place[arm] for arm in proposal.decision.preferred],
         "noise_std": None if math.isnan(offer.noise_std) else offer.noise_std,
+        "group": proposal.decision.group,
     }
     if proposal.decision.is_exact is not None:
         body["is_exact"] = proposal.decision.is_exact
+    if offer.propensity is not None:
+        known = not math.isnan(offer.super_arm_propensity)
+        body["propensity"] = offer.propensity.astype(np.float32) if known else None
+        body["super_arm_propensity"] = offer.super_arm_propensity if known else None
+        body["propensity_draws"] = offer.propensity_draws
+    if proposal.step is not None:
+        body["guard"] = proposal.step._asdict()
     for name in BELIEFS:
         values = getattr(offer, name)
         body[name] = None if values is None else values.astype(np.float32)
@@ -58,6 +67,9 @@ def logged(event: Event) -> dict[str, Any]:
         if f"exact_{name}" in body:
             body[name] = body[name].astype(np.float64)
             body[name][body["chosen"]] = body.pop(f"exact_{name}")
+    if "propensity" not in body:  # nothing was random
+        body["propensity"] = np.isin(np.arange(len(body["ids"])), body["chosen"]).astype(float)
+        body |= {"super_arm_propensity": 1.0, "propensity_draws": 0}
     return body
 
 
@@ -66,8 +78,10 @@ def logged_arms(body: dict[str, Any]) -> Arms:
     return Arms(body["ids"], list(body["columns"]), body["columns"].__getitem__)
 
 
-def restored(agent: Agent, event: Event) -> tuple[AgentDecision, Schema | None, Oracle]:
-    """Return the decision of an event, the schema if it set one, and the oracle for its arms."""
+def restored(
+    agent: Agent, event: Event
+) -> tuple[AgentDecision, Schema | None, Oracle, Step | None]:
+    """Return the decision of an event, the schema if it set one, its oracle and guard's step."""
     body = logged(event)
     arms = logged_arms(body)
     schema = Schema(body["schema"]) if "schema" in body else None
@@ -83,15 +97,26 @@ def restored(agent: Agent, event: Event) -> tuple[AgentDecision, Schema | None, 
         np.array(body["chosen"], dtype=np.intp),
         np.sort(arms.positions(include, "include")),
         np.sort(arms.positions(exclude, "exclude")),
-        noise_std=math.nan if (noise := body.get("noise_std")) is None else noise,
+        body["propensity"],
+        math.nan if (noise := body.get("noise_std")) is None else noise,
+        math.nan if (likely := body["super_arm_propensity"]) is None else likely,
+        body["propensity_draws"],
     )
     chosen = [arms.ids[position] for position in body["chosen"]]
     preferred = [arms.ids[position] for position in body["preferred"]]
     assert event.decision is not None
     decision = AgentDecision(
-        event.decision, event.round or 0, chosen, body.get("is_exact"), preferred, offer
+        event.decision,
+        event.round or 0,
+        chosen,
+        body.get("is_exact"),
+        preferred,
+        offer,
+        body["group"],
+        body.get("guard", {}).get("stepped_in", False),
+        body.get("unit"),
     )
-    return decision, schema, oracle
+    return decision, schema, oracle, Step(**body["guard"]) if "guard" in body else None
 
 
 @dataclass
@@ -129,7 +154,13 @@ def answer_of(event: Event) -> dict[str, Any]:
     """Return the answer to a request for a decision that is in the log."""
     body = logged(event)
     beliefs = {name: body[name] for name in BELIEFS}
-    return _answer(event, body["ids"], body["chosen"], beliefs, body.get("is_exact"))
+    rest = {
+        "is_exact": body.get("is_exact"),
+        "group": body["group"],
+        "stepped_in": body.get("guard", {}).get("stepped_in", False),
+        "propensity": body["super_arm_propensity"],
+    }
+    return _answer(event, body["ids"], body["chosen"], beliefs, rest)
 
 
 def answer_to(event: Event, proposal: Proposal) -> dict[str, Any]:
@@ -137,8 +168,14 @@ def answer_to(event: Event, proposal: Proposal) -> dict[str, Any]:
     offer = proposal.decision.offer
     assert offer is not None
     beliefs = {name: getattr(offer, name) for name in BELIEFS}
-    is_exact = proposal.decision.is_exact
-    return _answer(event, offer.ids, offer.chosen.tolist(), beliefs, is_exact)
+    likely = offer.super_arm_propensity
+    rest = {
+        "is_exact": proposal.decision.is_exact,
+        "group": proposal.decision.group,
+        "stepped_in": proposal.decision.stepped_in,
+        "propensity": None if math.isnan(likely) else likely,
+    }
+    return _answer(event, offer.ids, offer.chosen.tolist(), beliefs, rest)
 
 
 def _answer(
@@ -146,11 +183,12 @@ def _answer(
     ids: list[Any],
     chosen: list[int],
     beliefs: dict[str, FloatArray | None],
-    is_exact: bool | None,
+    rest: dict[str, Any],
 ) -> dict[str, Any]:
     entries: list[dict[str, Any]] = [{"id": ids[place]} for place in chosen]
     for name, values in beliefs.items():
         for entry, place in zip(entries, chosen, strict=True):
             entry[name] = None if values is None else float(values[place])
-    proof = {} if is_exact is None else {"is_exact": is_exact}
-    return {"id": event.decision, "round": event.round, "chosen": entries, **proof}
+    if rest["is_exact"] is None:
+        del rest["is_exact"]
+    return {"id": event.decision, "round": event.round, "chosen": entries, **rest}

@@ -17,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from oclok.decision import Propensities
 from oclok.errors import OclokError
-from oclok.oracles import TopK
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Played, Policy, Proposal
 from oclok.policies.calibration import Calibration
 from oclok.policies.gp import GPPolicy
 from oclok.policies.regret import Regret
 from oclok.posterior.base import Posterior
-from oclok.service.searches import searched
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 
 LOGGER = logging.getLogger("oclok.service")
 #: Outcomes that are learned in one step at most: the policy can be asked between steps.
@@ -131,15 +130,17 @@ class Learner(Policy):
         """Return what the policy would choose after the steps taken so far."""
         with self._turn:
             self._asked.model_version, self._asked.noise_std = self.steps, self.policy.noise_std
-            if oracle is None or not oracle.is_search:
-                return self.policy.propose(contexts, oracle, pending)
-            scored = self.policy.propose(contexts, TopK(max(1, len(contexts))), pending)  # type: ignore[arg-type]
-        return searched(scored, oracle)  # nothing waits for it
+            return self.policy.propose(contexts, oracle, pending)
 
-    def propensities(self, proposal: Proposal) -> FloatArray | None:
-        """Return the probability of each base arm to be chosen; None where nothing is random."""
+    def propensities(self, proposal: Proposal) -> Propensities | None:
+        """Return how likely arms were to be chosen; None where nothing is random."""
         with self._turn:
             return self.policy.propensities(proposal)
+
+    def redraws(self, proposal: Proposal) -> list[IntArray]:
+        """Return super arms that the policy might have chosen instead, and the one it did."""
+        with self._turn:
+            return self.policy.redraws(proposal)
 
     def commit(self, played: Played) -> None:
         """Count a round, and let the policy see later what was offered and chosen."""

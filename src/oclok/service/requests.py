@@ -101,19 +101,31 @@ class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class Forgetting(_Strict):
-    """How to forget old outcomes: one of the two."""
+class Sort(_Strict):
+    """The arms that come first by a feature: the smallest, or the largest if descending."""
 
-    window: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
-        None, description="Outcomes that count: the latest ones."
-    )
-    discount: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="By which the weight of all outcomes is multiplied at every update."
-    )
+    sort: FeatureName = Field(examples=["price"])
+    descending: bool = False
+
+
+class Score(_Strict):
+    """The feasible set with the largest sum of a feature."""
+
+    score: FeatureName = Field(examples=["rating"])
+
+
+Baseline = Annotated[
+    Literal["chosen", "uniform"] | Sort | Score,
+    Field(
+        description="How it was done before; what each decision says as `chosen`, at random, or "
+        "by a feature."
+    ),
+    _Expected('Expected "chosen", "uniform", {"sort": a feature} or {"score": a feature}'),
+]
 
 
 class Settings(_Strict):
-    """An agent's settings; `PATCH` changes all but `features` and `outcome_range`."""
+    """An agent's settings; they never change."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -133,15 +145,13 @@ class Settings(_Strict):
     deadline: Annotated[float, Field(gt=0, le=1e9)] | None = None
     default_outcome: Number | None = None
     mode: Literal["live", "shadow"] = "live"
-    policy: Literal["ucb", "thompson"] = Field("ucb", description="How to explore.")
-    exploration: Annotated[float, Field(ge=0, le=100)] | None = Field(
-        None, description="Of ucb: standard deviations that the index adds; null: learned."
+    holdout: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0, description="Share of decisions that the baseline makes: the control group."
     )
-    forgetting: Forgetting | None = None
-    outcome_weights: Annotated[dict[FeatureName, Number], Field(min_length=1)] | None = Field(
-        None, description="An outcome may be an object of measures; it is their weighted sum."
+    baseline: Baseline | None = None
+    guard: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="Share of the baseline's reward that may be lost at any time."
     )
-    request_oracles: bool = Field(True, description="Whether a request may bring its own oracle.")
 
 
 class Arm(_Strict):
@@ -174,10 +184,12 @@ class DecisionRequest(_Strict):
     exclude: Annotated[list[ArmId], Field(max_length=MOST_ARMS)] = []
     id: DecisionId | None = None
     chosen: Annotated[list[ArmId], Field(max_length=MOST_ARMS)] | None = Field(
-        None, description="In shadow mode: what the deciding system has chosen."
+        None,
+        description="What the deciding system has chosen, in shadow mode, or what the baseline "
+        'would choose, if that is "chosen".',
     )
-    time_budget: Annotated[float, Field(gt=0, le=3600)] | None = Field(
-        None, description="Longest search of the oracle in seconds, if shorter than the server's."
+    unit: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
+        None, description="A user, say, who stays in one group of the control group's experiment."
     )
 
 

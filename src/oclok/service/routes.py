@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -17,11 +16,13 @@ from oclok.service.answers import (
     AgentAnswer,
     AgentRow,
     Alive,
+    Comparison,
     DecisionAnswer,
     DecisionDetails,
     DecisionRow,
     History,
     Learned,
+    Lift,
     Me,
     ObservationsAnswer,
     OutcomesAnswer,
@@ -62,6 +63,7 @@ REASONS = {
     503: "The database cannot be reached; try again after a while.",
 }
 
+Level = Annotated[float, Query(gt=0, lt=1, description="Probability of the intervals.")]
 AgentPath = Annotated[AgentName, Path(description="The name of the agent.")]
 Bearer = Annotated[
     HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A key"))
@@ -131,33 +133,12 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         responses=_problems(401, 403, 503) | UNCHANGED,
         response_model=list[AgentRow],
     )
-    def get_agents(
-        request: Request,
-        after: Annotated[str, Query(max_length=64, description="A name.")] = "",
-        most: Annotated[int, Query(ge=1, le=1000)] = 200,
-        archived: Annotated[bool, Query(description="Those that are archived.")] = False,
-    ) -> Response:
-        """List agents whose names come after `after`, by name; `Link` has the next page."""
+    def get_agents(request: Request) -> Response:
+        """List all agents."""
         service.refresh()
-        rows = service.log.agents(after, most)
-        replicas = {replica.id: replica for replica in service.replicas}
-        shown = [row for row in rows if (row.state == "archived") == archived]
-        version = " ".join(
-            views.version(replicas[row.id]) if row.id in replicas else f"{row.id}-{row.last}"
-            for row in shown
-        )
-        answer = answered(
-            request,
-            f"{version} {[row.state for row in shown]}",
-            lambda: [
-                views.row(replicas[row.id]) if row.id in replicas else views.stored(row)
-                for row in shown
-            ],
-        )
-        if len(rows) == most:
-            query = urlencode({"after": rows[-1].name, "most": most, "archived": archived})
-            answer.headers["Link"] = f'</v1/agents?{query}>; rel="next"'
-        return answer
+        replicas = service.replicas
+        version = " ".join(views.version(replica) for replica in replicas)
+        return answered(request, version, lambda: [views.row(replica) for replica in replicas])
 
     @router.get(
         "/v1/agents/{agent}",
@@ -269,6 +250,32 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         version = f"{replica.id}-{learned.version(replica)}"
         return answered(request, version, lambda: learned.learned(service, replica))
 
+    @router.get(
+        "/v1/agents/{agent}/lift",
+        dependencies=[needs("read")],
+        tags=["agents"],
+        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
+        response_model=Lift,
+    )
+    def get_lift(agent: AgentPath, request: Request, level: Level = 0.95) -> Response:
+        """Return what the agent earns per decision beyond the control group, and the guard."""
+        replica = service.replica(agent)
+        version = f"{views.version(replica)}-{level}"
+        return answered(request, version, lambda: views.lift(replica, level))
+
+    @router.get(
+        "/v1/agents/{agent}/comparison",
+        dependencies=[needs("read")],
+        tags=["agents"],
+        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
+        response_model=Comparison,
+    )
+    def get_comparison(agent: AgentPath, request: Request, level: Level = 0.95) -> Response:
+        """Return, for shadow mode, what the agent expects to gain over the deciding system."""
+        replica = service.replica(agent)
+        version = f"{views.version(replica)}-{level}"
+        return answered(request, version, lambda: views.comparison(replica, level))
+
     @router.get("/v1/me", tags=["service"], responses=_problems(401, 403))
     def get_me(request: Request, bearer: Bearer) -> Me:
         """Return what the key of this request may do; without keys, everything."""
@@ -295,12 +302,10 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
     @router.get("/readyz", tags=["service"], responses=_problems(503), response_model=Alive)
     def readyz() -> Any:
-        """Say whether the database can be read and written, and all logs are complete."""
+        """Say whether the database can be reached and all models are up to date."""
+        service.log.agents()
         if not background.is_ready:
-            return problem(503, "the database cannot be reached, or has not been checked yet")
-        if service.damaged:
-            return problem(503, "; ".join(service.damaged.values()))
-        service.database.probe()
+            return problem(503, "models are being built")
         return {"status": "ready"}
 
     @router.get(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from typing import Any
@@ -14,16 +13,17 @@ from oclok.agent.health import LEAST_OUTCOMES
 from oclok.agent.health import Finding as Found
 from oclok.errors import FeedbackError
 from oclok.policies.calibration import Calibration as Judged
-from oclok.service import log
 from oclok.service.answers import (
     AgentAnswer,
     AgentRow,
     ArmAnswer,
     Calibration,
+    Comparison,
     DecisionDetails,
     DecisionRow,
     Evidence,
     Finding,
+    Lift,
     Outcome,
     Regret,
     Status,
@@ -95,23 +95,6 @@ def row(replica: Replica) -> AgentRow:
     )
 
 
-def stored(row: log.AgentRow) -> AgentRow:
-    """Return an agent in a list whose model is not in memory: as of its latest summary."""
-    if row.summary is not None:
-        return AgentRow.model_validate_json(row.summary)
-    return AgentRow(
-        name=row.name,
-        mode=json.loads(row.settings).get("mode", "live"),
-        created=row.created,
-        rounds=row.rounds,
-        waiting=0,
-        learned=0,
-        never_came=0,
-        late=0,
-        verdict=Verdict(level="grey", summary="Not in memory.", action="Open it.", kind=""),
-    )
-
-
 def verdict(findings: list[Found], judged: Judged) -> Verdict:
     """Return whether an agent is well; `findings` are sorted, worst first."""
     if findings and findings[0].severity != "info":
@@ -129,6 +112,38 @@ def verdict(findings: list[Found], judged: Judged) -> Verdict:
             action="Send outcomes with POST …/outcomes.",
         )
     return Verdict(level="green", summary="All is well.")
+
+
+def lift(replica: Replica, level: float) -> Lift:
+    """Return what the agent earns beyond the control group."""
+    with replica.lock:
+        found, guard = replica.agent.lift(level), replica.agent.guard_report()
+    values = {name: value for name, value in vars(found).items() if name != "periods"}
+    groups = {name: _group(getattr(found, name)) for name in ("agent", "baseline")}
+    periods = [
+        {**each._asdict(), "agent": _group(each.agent), "baseline": _group(each.baseline)}
+        for each in found.periods
+    ]
+    guarded = None
+    if guard is not None:
+        guarded = vars(guard) | {"assumptions": [str(each) for each in guard.assumptions]}
+    return Lift(
+        **(_plain_value(values) | groups),
+        summary=str(found),
+        periods=periods,  # type: ignore[arg-type]
+        guard=guarded,  # type: ignore[arg-type]
+    )
+
+
+def comparison(replica: Replica, level: float) -> Comparison:
+    """Return what the agent expects to gain over the system that decides, in shadow mode."""
+    with replica.learner.paused() as policy:
+        found = replica.agent.comparison(level, policy)
+    return Comparison(**_plain_value(vars(found)), summary=str(found))
+
+
+def _group(group: Any) -> dict[str, Any]:
+    return {"decisions": group.decisions, "mean": _plain_value(group.mean)}
 
 
 def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDetails:

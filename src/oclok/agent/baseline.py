@@ -1,0 +1,126 @@
+"""The way it was done before: the rule that decides for the control group and backs the guard.
+
+    "chosen"                                what the caller says, by `chosen=`, with each decision
+    "uniform"                               at random, all feasible sets alike (see below)
+    {"sort": "price"}                       the first that fit, cheapest first
+    {"sort": "price", "descending": true}   … most expensive first
+    {"score": "rating"}                     the feasible set with the largest sum of a column
+
+Every rule ends in the oracle of the decision, so that its sets are feasible. "uniform" draws
+priorities for the arms: sets of `TopK` are then uniform, those of other oracles nearly so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oclok.agent.arms import Arms, as_numbers
+from oclok.decision import Propensities
+from oclok.errors import InputError
+from oclok.oracles.base import Oracle
+from oclok.persistence import Persistent
+from oclok.typing import FloatArray, IntArray
+
+#: Draws that estimate propensities where sets are random and cannot be counted.
+DRAWS = 200
+
+
+class Baseline(Persistent):
+    """A rule that chooses among the feasible sets of a decision.
+
+    Args:
+        rule: one of the forms above.
+
+    Examples:
+        >>> Baseline({"sort": "price"})
+        Baseline({'sort': 'price'})
+    """
+
+    def __init__(self, rule: str | Mapping[str, Any]) -> None:
+        self.rule = rule if isinstance(rule, str) else dict(rule)
+        self.column: str | None = None
+        self.sign = 1.0
+        if isinstance(self.rule, dict):
+            self.column, self.sign = _parsed(self.rule)
+        elif self.rule not in ("chosen", "uniform"):
+            raise _wrong(rule)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the arms that the rule reads; they need not be features."""
+        return () if self.column is None else (self.column,)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the rule chooses at random."""
+        return self.rule == "uniform"
+
+    def index(self, arms: Arms) -> FloatArray | None:
+        """Return the index (M,) that the oracle is given; None if the rule has none."""
+        if self.column is None:
+            return None
+        x = as_numbers(arms.column(self.column)) * self.sign
+        if "score" in self.rule:
+            return np.where(np.isnan(x), np.nanmin(x, initial=math.inf, where=~np.isnan(x)), x)
+        order = np.argsort(np.where(np.isnan(x), math.inf, x), kind="stable")
+        rank = np.empty(len(x))
+        rank[order] = np.arange(len(x))
+        return 1.0 - rank / len(x)
+
+    def choose(
+        self, oracle: Oracle, index: FloatArray | None, arms: int, rng: np.random.Generator
+    ) -> IntArray:
+        """Return the positions of the set that the rule chooses."""
+        return oracle(rng.random(arms) if index is None else index)
+
+    def propensities(
+        self, oracle: Oracle, arms: int, chosen: IntArray, played: IntArray, seed: int
+    ) -> Propensities:
+        """Return how likely the rule is to choose each of M = `arms` arms, and the set `played`.
+
+        Args:
+            oracle: of the decision.
+            arms: M.
+            chosen: what the rule chose.
+            played: what is played, by the rule or by the agent.
+            seed: of the draws, where the sets cannot be counted.
+        """
+        if not self.is_random:
+            certain = Propensities.certain(arms, chosen)
+            return certain._replace(super_arm=float(np.array_equal(chosen, played)))
+        exact = oracle.uniform_propensities(arms)
+        if exact is not None:
+            return exact
+        rng = np.random.default_rng(seed)
+        drawn = [oracle(rng.random(arms)) for _ in range(DRAWS)]
+        return Propensities.counted(arms, [chosen, *drawn], played)
+
+    def to_json(self) -> str | dict[str, Any]:
+        """Return the rule as it was given."""
+        return self.rule
+
+    def __repr__(self) -> str:
+        return f"Baseline({self.rule!r})"
+
+
+def _parsed(rule: dict[str, Any]) -> tuple[str, float]:
+    """Return the column of a rule, and the sign of its values."""
+    match rule:
+        case {"score": str(column)} if len(rule) == 1:
+            return column, 1.0
+        case {"sort": str(column)} if len(rule) == 1:
+            return column, 1.0
+        case {"sort": str(column), "descending": bool(descending)} if len(rule) == 2:
+            return column, -1.0 if descending else 1.0
+    raise _wrong(rule)
+
+
+def _wrong(rule: object) -> InputError:
+    return InputError(
+        'baseline must be "chosen", "uniform", {"sort": column}, {"sort": column, "descending": '
+        f'true}} or {{"score": column}}; got {rule!r}'
+    )
