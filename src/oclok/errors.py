@@ -13,6 +13,7 @@ Each is a child of those above it, so that any of them can be caught:
     │   └── UnresolvedError   its arguments name columns that it has not been given
     ├── NumericalError        a factorisation failed; the state is as it was
     ├── StorageError          a file cannot be written, or read as a saved policy
+    │   └── DamagedLogError   events of an agent are missing from the service's log
     ├── DataError             a data set is missing or malformed
     ├── ExperimentError       an experiment cannot be run as asked
     └── MissingExtraError     a package that an extra of oclok brings is not installed
@@ -72,6 +73,10 @@ class NumericalError(OclokError, ArithmeticError):
 
 class StorageError(OclokError):
     """A policy cannot be written to, or read from, a file."""
+
+
+class DamagedLogError(StorageError):
+    """Events of an agent are missing from the log."""
 
 
 class DataError(OclokError):

@@ -310,3 +310,17 @@ def test_the_latest_numbers_are_kept(parts: list[list[float]], size: int) -> Non
     told = [number for part in parts for number in part]
     np.testing.assert_array_equal(recent.values, told[-size:])
     assert recent.count == len(told)
+
+
+def test_refusals_name_every_wrong_outcome_in_one_pass():
+    agent = Agent(oracle=TopK(3), outcome_range=(0.0, 1.0))
+    agent.decide({n: {"x": float(n)} for n in range(5)}, id="d")
+    chosen = list(agent.outcomes_of("d"))
+    outcomes = {chosen[0]: 0.5, chosen[1]: 7.0, "nobody": 0.1}
+    refused = agent.refusals("d", outcomes)
+    assert set(refused) == {chosen[1], "nobody"}
+    assert "between 0 and 1" in refused[chosen[1]]
+    assert "did not choose" in refused["nobody"]
+    agent.learn("d", {chosen[0]: 0.5})
+    assert set(agent.refusals("d", {chosen[0]: 0.6})) == {chosen[0]}
+    assert agent.refusals("d", {chosen[0]: 0.6}, correct=True) == {}

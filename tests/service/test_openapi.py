@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
+
+from oclok.agent.features import KINDS
+from oclok.oracles.arguments import parameters_of
+from oclok.oracles.json_form import _kinds
+from oclok.service import forms
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 checks = pytest.importorskip("schemathesis.specs.openapi.checks")
@@ -66,3 +75,92 @@ def check_operation(url, strategy, statuses):
         statuses.add(answer.status_code)
 
     check()
+
+
+#: Names that generated clients have for the calls: they never change.
+OPERATIONS = {
+    "put_agent",
+    "get_agent",
+    "get_agents",
+    "post_decision",
+    "get_decisions",
+    "get_decision",
+    "post_outcomes",
+    "post_observations",
+    "get_history",
+    "get_features",
+    "get_me",
+    "get_server",
+    "healthz",
+    "readyz",
+    "get_metrics",
+}
+
+
+def described(server) -> list[tuple[str, dict]]:
+    """Return every call of the description: its method and path, and what is said of it."""
+    paths = server.client.get("/openapi.json").json()["paths"]
+    return [(f"{m.upper()} {path}", call) for path, ms in paths.items() for m, call in ms.items()]
+
+
+def test_calls_have_stable_names_tags_and_words(server):
+    calls = described(server)
+    assert {call["operationId"] for _, call in calls} >= OPERATIONS
+    for name, call in calls:
+        assert len(call["tags"]) == 1, name
+        assert call["description"], name
+
+
+def test_what_is_sent_and_answered_has_an_example(server):
+    description = server.client.get("/openapi.json").json()
+    schemas = description["components"]["schemas"]
+
+    def has_example(schema: dict) -> bool:
+        if "$ref" in schema:
+            return has_example(schemas[schema["$ref"].rsplit("/", 1)[-1]])
+        if schema.get("type") == "array":
+            return has_example(schema["items"])
+        fields = schema.get("properties", {}).values()
+        return bool(schema.get("examples")) or (bool(fields) and all(map(has_example, fields)))
+
+    for name, call in described(server):
+        bodies = [call["requestBody"]] if "requestBody" in call else []
+        bodies += [answer for status, answer in call["responses"].items() if int(status) < 300]
+        for body in bodies:
+            schema = body.get("content", {}).get("application/json", {}).get("schema")
+            assert schema is None or has_example(schema), (name, schema)
+
+
+def test_forms_have_the_fields_that_oracles_and_features_have():
+    for name, oracle in _kinds().items():
+        fields = set(getattr(forms, name).model_fields)
+        assert fields == {"kind", *parameters_of(oracle)}, name
+    assert set(forms.FeatureKind.__args__) == set(KINDS)
+    known = {field for kind in KINDS.values() for field in kind.__dataclass_fields__}
+    assert set(forms.FeatureForm.model_fields) == {"kind", *known}
+
+
+def test_a_typed_client_runs_in_node(server, tmp_path):
+    tests = Path(__file__).parents[1]
+    tools = tests / "node_modules" / ".bin"
+    node = shutil.which("node")
+    if node is None or not (tools / "tsc").exists():
+        pytest.skip("no Node with openapi-typescript: npm --prefix tests install")
+    (tmp_path / "openapi.json").write_bytes(server.client.get("/openapi.json").content)
+    run([tools / "openapi-typescript", tmp_path / "openapi.json", "-o", tmp_path / "api.ts"])
+    types = (tmp_path / "api.ts").read_text("utf-8")
+    vague = [line.strip() for line in types.splitlines() if "unknown" in line]
+    assert set(vague) <= {"[name: string]: unknown;"}  # further headers of answers
+    shutil.copy(tests / "service" / "client.ts", tmp_path)
+    strict = "--strict --target es2022 --module es2022 --moduleResolution bundler --lib es2022,dom"
+    run([tools / "tsc", *strict.split(), tmp_path / "client.ts"])
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    said = json.loads(run([node, tmp_path / "client.js", server.url]))
+    assert said == {"level": "grey", "count": "number", "limits": "5", "rounds": 3}
+
+
+def run(command: list) -> str:
+    """Run a command and return what it printed."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -336,10 +336,10 @@ class Agent(Persistent):
                 "observed": self._feedback.observed,
             }
 
-    def history(self) -> History:
-        """Return the decisions that are kept: all open ones, and the latest that are settled."""
+    def history(self, since: float = -math.inf) -> History:
+        """Return decisions made at `since` or later: open ones, and the latest that are settled."""
         with self._lock:
-            return self._feedback.decisions.history()
+            return self._feedback.decisions.history(since)
 
     def check(self, arms: Any) -> None:
         """Raise what `observe` would say of the features of `arms`; change nothing."""
@@ -348,12 +348,12 @@ class Agent(Persistent):
         if self._encoded(offered, columns) is None:
             self._inferred(offered, columns)
 
-    def check_outcomes(
+    def refusals(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
-    ) -> None:
-        """Raise what `learn` would say of these outcomes; change nothing."""
+    ) -> dict[ArmId, str]:
+        """Return which of these outcomes `learn` would refuse, and why; change nothing."""
         with self._lock:
-            self._feedback.check(decision_id, outcomes, correct)
+            return self._feedback.refusals(decision_id, outcomes, correct)
 
     @property
     def is_new(self) -> bool:

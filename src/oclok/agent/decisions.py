@@ -268,18 +268,18 @@ class Decisions(Persistent):
         ]
         return self._contexts.take(places), self._tables["outcomes"][places], names
 
-    def history(self) -> History:
-        """Return all decisions that are kept."""
-        rows = np.array(sorted(self._row.values()), dtype=np.intp)
-        counts = np.diff(np.append(self._starts, len(self._arms)))
-        is_kept = np.zeros(len(self._ids), dtype=bool)
-        is_kept[rows] = True
-        arms = np.repeat(is_kept, counts)
+    def history(self, since: float = -np.inf) -> History:
+        """Return the decisions made at `since` or later that are kept."""
+        rows = np.fromiter(self._row.values(), np.intp, len(self._row))  # ascending
+        rows = rows[np.searchsorted(self._tables["decided"][rows], since) :]
+        ids = list(self._row)[len(self._row) - len(rows) :]
+        counts = np.diff(np.append(self._starts, len(self._arms)))[rows]
+        row = np.repeat(np.arange(len(rows)), counts)
+        arms = np.arange(len(row)) + (self._starts[rows] - np.cumsum(counts) + counts)[row]
         table = {name: self._tables[name][rows] for name in ("round", "decided", "noise")}
         for name in ("status", "outcomes", "mean", "std"):
-            table[name] = self._tables[name][: len(self._arms)][arms]
-        row = np.repeat(np.arange(len(rows)), counts[rows])
-        return History([self._ids[row] for row in rows.tolist()], row=row, **table)
+            table[name] = self._tables[name][arms]
+        return History(ids, row=row, **table)
 
     def waiting_contexts(self, most: int) -> FloatArray:
         """Return the contexts (P, D) of up to `most` of the latest arms that wait, in order."""

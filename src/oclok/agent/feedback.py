@@ -26,7 +26,7 @@ import numpy as np
 from oclok.agent.arms import ArmId
 from oclok.agent.decisions import KNOWN, Decisions, Record, Status
 from oclok.agent.plausibility import implausible
-from oclok.errors import FeedbackError, InputError, OutcomeError
+from oclok.errors import FeedbackError, InputError, OclokError, OutcomeError
 from oclok.persistence import Persistent
 from oclok.policies import Policy
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -117,14 +117,22 @@ class Feedback(Persistent):
 
         return Learned(names(is_good), names(is_same), names(is_other), names(is_bad))
 
-    def check(self, decision: str, outcomes: Mapping[ArmId, float | None], correct: bool) -> None:
-        """Raise what `learn` would, and change nothing."""
+    def refusals(
+        self, decision: str, outcomes: Mapping[ArmId, float | None], correct: bool
+    ) -> dict[ArmId, str]:
+        """Return which outcomes `learn` would refuse, and why; change nothing."""
         record = self.decisions.record(decision)
-        new = self._checked(record, outcomes)
-        for place, outcome in new.items():
-            is_known = record.status[place] != Status.WAITING
-            if is_known and record.outcomes[place] != outcome and not correct:
-                raise _refused(record, place, new)
+        places = {arm: place for place, arm in enumerate(record.arms)}
+        refused = {}
+        for arm, outcome in outcomes.items():
+            try:
+                for place, y in self._checked(record, {arm: outcome}, places).items():
+                    is_known = record.status[place] != Status.WAITING
+                    if is_known and record.outcomes[place] != y and not correct:
+                        raise _refused(record, place, {place: y})
+            except OclokError as reason:
+                refused[arm] = str(reason)
+        return refused
 
     def accept(self, decision: str, arm: ArmId) -> None:
         """Learn an outcome that was quarantined."""
@@ -228,12 +236,18 @@ class Feedback(Persistent):
             elif not is_wrong and record.status[place] == Status.QUARANTINED:
                 self._teach(record, at, record.outcomes[at])
 
-    def _checked(self, record: Record, outcomes: Mapping[ArmId, float | None]) -> dict[int, float]:
+    def _checked(
+        self,
+        record: Record,
+        outcomes: Mapping[ArmId, float | None],
+        places: Mapping[ArmId, int] | None = None,
+    ) -> dict[int, float]:
         """Return outcomes by position among the chosen arms; or say what is wrong with them."""
         if not isinstance(outcomes, Mapping):
             raise OutcomeError(f"outcomes must be a dict {{arm id: outcome}}; got {outcomes!r}")
         checked: dict[int, float] = {}
-        places = {arm: place for place, arm in enumerate(record.arms)}
+        if places is None:
+            places = {arm: place for place, arm in enumerate(record.arms)}
         for arm, outcome in outcomes.items():
             place = _place(record, arm, places)
             if outcome is None:

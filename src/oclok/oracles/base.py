@@ -45,6 +45,7 @@ class Oracle(Persistent, ABC):
 
     Attributes:
         beta: probability with which `alpha` holds; 1 for deterministic solvers.
+        is_search: a call may take long, unless `limited`.
         size: number of base arms that the oracle describes; None if it takes any number.
         lipschitz: B with |u(f) - u(f')| ≤ B Σ|f_i - f'_i|; None where it is not known.
         is_sequential: a super arm can be built step by step, by `choose_next`; if so,
@@ -52,6 +53,7 @@ class Oracle(Persistent, ABC):
     """
 
     beta: float = 1.0
+    is_search: bool = False
     size: int | None = None
     lipschitz: float | None = None
     is_sequential: bool = False

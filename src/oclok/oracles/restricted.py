@@ -29,6 +29,7 @@ class RestrictedOracle(Oracle):
         self.size: int = size
         self.positions = as_positions(positions, "positions", size)
         self.beta, self.lipschitz = oracle.beta, oracle.lipschitz
+        self.is_search = oracle.is_search
 
     @property
     def alpha(self) -> float:

@@ -39,6 +39,7 @@ class TimeLimitedOracle(ParametricOracle):
     found in time, a call raises an `OracleError`.
     """
 
+    is_search = True
     time_limit: float | None
 
     @staticmethod

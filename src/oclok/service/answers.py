@@ -325,6 +325,19 @@ class AgentAnswer(BaseModel):
         corrected=0,
         observed=0,
         late=0,
+        verdict={"level": "green", "summary": "All is well.", "action": "", "kind": ""},
+        calibration={
+            "count": 1900,
+            "mean": 0.02,
+            "spread": 1.01,
+            "spread_interval": [0.95, 1.08],
+            "coverage": {"0.5": 0.51, "0.8": 0.79, "0.95": 0.95},
+            "verdict": "neither",
+            "p_value": 0.6,
+        },
+        regret=None,
+        health=[],
+        features={"years": {"kind": "number", "missing": True, "mean": 5.1, "scale": 3.9}},
     )
 
     name: str
@@ -454,6 +467,20 @@ class Kernel(BaseModel):
 class Learned(BaseModel):
     """What the model has learned, by feature, most relevant first."""
 
+    model_config = _example(
+        features=[
+            {
+                "name": "distance",
+                "relevance": 0.6,
+                "values": [0.5, 10.0],
+                "mean": [4.2, 3.4],
+                "lower": [4.0, 3.2],
+                "upper": [4.4, 3.6],
+            }
+        ],
+        kernels=[{"weight": 0.9, "noise_std": 0.4, "kernel": "RBF(length_scale=1)"}],
+    )
+
     features: list[FeatureCurve]
     kernels: list[Kernel]
 
@@ -469,6 +496,11 @@ class CallTimes(BaseModel):
 
 class Server(BaseModel):
     """The process that answered."""
+
+    model_config = _example(
+        version="0.1.0",
+        calls=[{"call": "POST decisions", "count": 1000, "median": 0.004, "p99": 0.02}],
+    )
 
     version: str
     calls: list[CallTimes]

@@ -10,7 +10,7 @@ from importlib import import_module
 from fastapi import FastAPI
 
 from oclok import __version__
-from oclok.service import problems
+from oclok.service import openapi, problems
 from oclok.service.access import Access
 from oclok.service.background import Background
 from oclok.service.config import Config
@@ -30,7 +30,7 @@ def create_app(config: Config | str) -> FastAPI:
     import_module("sklearn.gaussian_process.kernels")  # seconds that the first decision would wait
     database = Database(config.database_url)
     database.migrate()
-    service = Service(database)
+    service = Service(database, config)
     access = Access(database)
     metrics = Metrics(service)
     background = Background(service, access)
@@ -55,6 +55,7 @@ def create_app(config: Config | str) -> FastAPI:
     )
     app.state.service = service
     problems.install(app)
+    openapi.install(app)
     app.include_router(routes(service, access, metrics, background))
     app.include_router(page_routes())
     app.add_middleware(Limits, access=access, metrics=metrics)

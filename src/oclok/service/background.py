@@ -11,6 +11,7 @@ import time
 import sqlalchemy as sa
 
 from oclok.errors import OclokError
+from oclok.service import views
 from oclok.service.access import Access
 from oclok.service.learner import PAUSE
 from oclok.service.replica import Replica
@@ -22,6 +23,8 @@ LOGGER = logging.getLogger("oclok.service")
 EVERY = 0.2
 #: Seconds between two times that free memory is returned.
 TRIM_EVERY = 20.0
+#: Seconds between two checks that no event is missing, and between two summaries of an agent.
+CHECK_EVERY, SUMMARISE_EVERY = 60.0, 10.0
 #: A snapshot is made after so many events, or after this share of the log if that is more; up to
 #: twice as much, by process. A start then takes less than a tenth of reading the whole log, or
 #: reads a thousand events, 1,500 outcomes of which took 1.6 s. Requests wait for a snapshot, 22 ms
@@ -42,7 +45,7 @@ class Background:
             for target in (self._run, self._learn)
         ]
         self._stop = threading.Event()
-        self._trimmed = 0.0
+        self._trimmed = self._checked = 0.0
         self.is_ready = False
 
     def start(self) -> None:
@@ -87,12 +90,35 @@ class Background:
         self._service.refresh()
         self._access.refresh()
         now = time.time()
+        if now > self._checked + CHECK_EVERY:
+            self._checked = now
+            self._service.check()
         for replica in self._service.replicas:
             self._service.expire(replica, now)
             self._snapshot(replica)
+            self._summarise(replica, now)
+        self._evict(now)
         if now > self._trimmed + TRIM_EVERY:
             self._trimmed = now
             return_free_memory()
+
+    def _summarise(self, replica: Replica, now: float, every: float = SUMMARISE_EVERY) -> None:
+        """Let a list of agents show a model that may not be in memory then."""
+        seq, when = replica.summary
+        if seq != replica.seq and now > when + every:
+            replica.summary = replica.seq, now
+            self._service.log.summarise(replica.id, views.row(replica).model_dump_json())
+
+    def _evict(self, now: float) -> None:
+        """Drop the models used longest ago, with a snapshot each, if there are too many."""
+        most = self._service.config.max_models
+        replicas = sorted(self._service.replicas, key=lambda replica: replica.used)
+        for replica in replicas[: max(0, len(replicas) - most)] if most else []:
+            self._summarise(replica, now, 0.0)
+            if replica.seq > replica.snapshot_seq:
+                replica.learner.catch_up()
+                self._service.log.save_snapshot(replica.id, *replica.dumped())
+            self._service.drop(replica)
 
     def _snapshot(self, replica: Replica) -> None:
         if not self._is_due(replica):

@@ -1,4 +1,4 @@
-"""Commands of the service: serve, keys, replay, export."""
+"""Commands of the service: serve, check, replay, export, keys."""
 # Tested in tests/service/test_workers.py: servers are started by its commands.
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def add_commands(app: typer.Typer) -> None:
     """Add the commands of the service to a command line."""
     app.command()(serve)
     app.command()(replay)
+    app.command()(check)
     app.command()(export)
     app.add_typer(keys_app, name="keys")
 
@@ -104,6 +105,17 @@ def replay(
     for result in results:
         print(result)
     if any(result.differing for result in results):
+        raise typer.Exit(1)
+
+
+def check(storage: Storage = DEFAULT) -> None:
+    """Check that no event of any agent is missing, and that snapshots can be read."""
+    from oclok.service.integrity import check as run
+
+    findings = run(_database(storage))
+    for finding in findings:
+        print(finding)
+    if not all(finding.is_well for finding in findings):
         raise typer.Exit(1)
 
 

@@ -5,6 +5,7 @@
 | agents    | an agent: settings, `last` (number of its latest event), `rounds` (decisions)      |
 | events    | something that happened to an agent, numbered 1, 2, 3, … without gaps             |
 | snapshots | the model of an agent, as it was after event `seq`                                 |
+| audit     | who did what to which agent; it stays when the agent is deleted                    |
 | keys      | an access key, hashed, with its roles                                              |
 | version   | the one row says how many of MIGRATIONS were made                                  |
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import select
 import threading
 from collections.abc import Iterator
@@ -53,6 +55,14 @@ MIGRATIONS: list[list[str]] = [
             roles VARCHAR(64) NOT NULL, agent VARCHAR(64), created DOUBLE PRECISION NOT NULL)""",
     ],
     ["ALTER TABLE events RENAME COLUMN basis TO model_version"],
+    [
+        "ALTER TABLE agents ADD COLUMN state VARCHAR(16) NOT NULL DEFAULT 'active'",
+        "ALTER TABLE agents ADD COLUMN summary TEXT",
+        "CREATE INDEX changes ON events (agent, seq) WHERE kind = 'change'",
+        """CREATE TABLE audit (
+            id {serial}, time DOUBLE PRECISION NOT NULL, who VARCHAR(64) NOT NULL,
+            agent VARCHAR(64) NOT NULL, action VARCHAR(16) NOT NULL, detail TEXT NOT NULL)""",
+    ],
 ]
 
 #: Seconds that a writer of SQLite waits for another one.
@@ -72,6 +82,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self._appenders: list[Any] = []
+        self._inode: tuple[int, int] | None = None
         try:
             parsed = make_url(url)
         except (sa.exc.ArgumentError, ValueError):
@@ -80,6 +91,8 @@ class Database:
             ) from None
         if parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:"):
             self.is_sqlite = True
+            _make_private(str(parsed.database))
+            self._path = str(parsed.database)
             self._one_writer = _OneWriter(f"{parsed.database}-writer")
             self._writer = _sqlite(parsed, "BEGIN IMMEDIATE")
             self._reader = _sqlite(parsed, "BEGIN")
@@ -106,6 +119,7 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Begin a transaction that writes; it is committed at the end, or rolled back."""
         with self._one_writer, self._writer.begin() as connection:
+            self._check_file()
             yield connection
 
     @contextlib.contextmanager
@@ -115,6 +129,7 @@ class Database:
         The connection stays open for the next one. On PostgreSQL each statement commits by itself.
         """
         with self._one_writer:
+            self._check_file()
             connection = self._appender()
             try:
                 if self.is_sqlite:
@@ -158,6 +173,31 @@ class Database:
         except self.driver.Error:
             return False
         return True
+
+    def probe(self) -> None:
+        """Raise a `StorageError` unless the database can be written to."""
+        try:
+            with self.write() as connection:
+                connection.execute(sa.text("UPDATE version SET steps = steps"))
+        except sa.exc.OperationalError as reason:
+            raise StorageError(f"the database cannot be written to: {reason.orig}") from None
+
+    def _check_file(self) -> None:
+        """Raise a `StorageError` if the SQLite file that is open is not the one at its path."""
+        if not self.is_sqlite:
+            return
+        try:
+            found = os.stat(self._path)
+        except OSError as reason:
+            raise StorageError(
+                f"the database file {self._path} is gone ({reason.strerror}): restore it and "
+                "restart"
+            ) from None
+        inode = (found.st_dev, found.st_ino)
+        if self._inode is None:
+            self._inode = inode
+        elif self._inode != inode:
+            raise StorageError(f"the database file {self._path} was replaced: restart the service")
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -220,6 +260,16 @@ def _is_hung_up(connection: Any) -> bool:
     return bool(connection.closed or select.select([connection.fileno()], [], [], 0)[0])
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _make_private(path: str) -> None:
+    """Create a database file that only its owner can read; SQLite's other files follow it."""
+    with contextlib.suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
 class _OneWriter:
     """Lets one writer of this machine in at a time, without delay.
 
@@ -238,7 +288,7 @@ class _OneWriter:
         self._lock.acquire()
         if fcntl is not None:
             try:
-                self._file = self._file or open(self._path, "ab")
+                self._file = self._file or open(self._path, "ab", opener=_private)
                 fcntl.flock(self._file, fcntl.LOCK_EX)
             except OSError:
                 pass  # SQLite's own lock does

@@ -29,18 +29,21 @@ RANGES: dict[Range, tuple[float, int]] = {
     "week": (604_800.0, 84),
     "all": (math.inf, 100),
 }
+#: A range is no shorter than this, and starts no earlier than the agent.
+LEAST_SECONDS = 60.0
 #: Significant digits of the numbers in lists.
 DIGITS = 5
 
 
 def history(replica: Replica, name: Range, now: float) -> History:
     """Return what happened in a range of time that ends `now`."""
-    kept = replica.agent.history()
     seconds, steps = RANGES[name]
-    if seconds == math.inf:
-        oldest = float(kept.decided[0]) if len(kept.decided) else replica.created
-        seconds = max(now - oldest, 60.0)
-    start, step = now - seconds, seconds / steps
+    start = max(now - seconds, min(replica.created, now - LEAST_SECONDS))
+    kept = replica.agent.history(start)
+    if name == "all" and len(kept.decided):
+        start = min(float(kept.decided[0]), now - LEAST_SECONDS)
+    seconds = now - start
+    step = seconds / steps
     place = np.floor((kept.decided - start) / step).astype(np.int64)  # of each decision
     place[place == steps] = steps - 1  # decided just now
     arm = place[kept.row]

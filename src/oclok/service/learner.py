@@ -19,12 +19,14 @@ import numpy as np
 
 from oclok.decision import Propensities
 from oclok.errors import OclokError
+from oclok.oracles import TopK
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Played, Policy, Proposal
 from oclok.policies.calibration import Calibration
 from oclok.policies.gp import GPPolicy
 from oclok.policies.regret import Regret
 from oclok.posterior.base import Posterior
+from oclok.service.searches import searched
 from oclok.typing import ArrayLike, FloatArray, IntArray
 
 LOGGER = logging.getLogger("oclok.service")
@@ -130,7 +132,10 @@ class Learner(Policy):
         """Return what the policy would choose after the steps taken so far."""
         with self._turn:
             self._asked.model_version, self._asked.noise_std = self.steps, self.policy.noise_std
-            return self.policy.propose(contexts, oracle, pending)
+            if oracle is None or not oracle.is_search:
+                return self.policy.propose(contexts, oracle, pending)
+            scored = self.policy.propose(contexts, TopK(max(1, len(contexts))), pending)  # type: ignore[arg-type]
+        return searched(scored, oracle)  # nothing waits for it
 
     def propensities(self, proposal: Proposal) -> Propensities | None:
         """Return how likely arms were to be chosen; None where nothing is random."""

@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from oclok.errors import DamagedLogError
 from oclok.service.database import Database
 from oclok.service.group_commit import GroupCommit
+from oclok.service.problems import NotFoundError
 
 #: Events that are read at once.
 BATCH = 500
@@ -58,6 +60,8 @@ class AgentRow(NamedTuple):
     created: float
     last: int
     rounds: int
+    state: str = "active"
+    summary: str | None = None
 
 
 class OvertakenError(Exception):
@@ -76,11 +80,36 @@ class Log:
         self._commits: dict[int, GroupCommit[Event]] = {}
         self._guard = threading.Lock()
 
-    def agents(self) -> list[AgentRow]:
-        """Return all agents, in the order in which they were made."""
+    def agents(self, after: str = "", most: int = 2**53) -> list[AgentRow]:
+        """Return up to `most` agents whose names come after `after`, by name."""
         with self.database.read() as connection:
-            rows = connection.execute(_AGENTS).all()
+            rows = connection.execute(_AGENTS, {"after": after, "most": most}).all()
         return [AgentRow(*row) for row in rows]
+
+    def latest(self, agents: Sequence[int]) -> dict[int, int]:
+        """Return the number of the latest event of agents, by their numbers, if they exist."""
+        with self.database.read() as connection:
+            rows = connection.execute(_LAST, {"agents": list(agents) or [0]}).all()
+        return {row[0]: row[1] for row in rows}
+
+    def damaged(self) -> list[str]:
+        """Return the names of agents of which events are missing."""
+        with self.database.read() as connection:
+            return [row[0] for row in connection.execute(_DAMAGED).all()]
+
+    def check(self, row: AgentRow) -> None:
+        """Raise a `DamagedLogError` unless all events of an agent are there."""
+        values = {"agent": row.id, "last": row.last}
+        with self.database.read() as connection:
+            if connection.execute(_COUNT, values).scalar() == row.last:
+                return
+            first = connection.execute(_FIRST_GAP, values).scalar()
+        raise _missing(row.name, int(first or 0) + 1)
+
+    def summarise(self, agent: int, summary: str) -> None:
+        """Keep what a list of agents shows of one."""
+        with self.database.write() as connection:
+            connection.execute(_SUMMARISE, {"agent": agent, "summary": summary})
 
     def agent(self, name: str) -> AgentRow | None:
         """Return the agent with a name."""
@@ -121,11 +150,15 @@ class Log:
                 rows = connection.execute(_AFTER, values).all()
             for row in rows:
                 event = _event(row)
-                if event.seq != seq + 1 or (until is not None and event.seq > until):
+                if until is not None and event.seq > until:
                     return
+                if event.seq != seq + 1:
+                    raise _missing(f"number {agent}", seq + 1)
                 seq = event.seq
                 yield event
             if len(rows) < BATCH:
+                if until is not None and seq < until:
+                    raise _missing(f"number {agent}", seq + 1)
                 return
 
     def decision(self, agent: int, decision: str) -> Event | None:
@@ -202,11 +235,14 @@ def _append_sqlite(
         "RETURNING last, rounds",
         (len(events), decisions[-1], agent),
     )
-    [(last, rounds)] = cursor.fetchall()
+    rows = cursor.fetchall()
+    if not rows:
+        raise NotFoundError("the agent has been deleted")
+    [(last, rounds)] = rows
     first, before = last - len(events) + 1, rounds - decisions[-1]
     if expected is not None and first != expected + 1:
         raise OvertakenError
-    rows = [
+    entries = [
         (
             agent,
             first + place,
@@ -220,7 +256,7 @@ def _append_sqlite(
         for place, event in enumerate(events)
     ]
     cursor.executemany(
-        f"INSERT INTO events (agent, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+        f"INSERT INTO events (agent, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries
     )
     return first, before
 
@@ -264,6 +300,8 @@ def _append_postgres(
     }
     cursor.execute(_APPEND_POSTGRES, values)
     rows = cursor.fetchall()
+    if not rows and expected is None:
+        raise NotFoundError("the agent has been deleted")
     if not rows:
         raise OvertakenError
     return int(min(row[0] for row in rows)), int(rows[0][1])
@@ -274,8 +312,29 @@ def _event(row: Any) -> Event:
     return Event(kind, bytes(body), decision, model_version, seq, when, round_)
 
 
-_AGENTS = sa.text("SELECT id, name, settings, created, last, rounds FROM agents ORDER BY id")
-_AGENT = sa.text("SELECT id, name, settings, created, last, rounds FROM agents WHERE name = :name")
+def _missing(agent: str, seq: int) -> DamagedLogError:
+    return DamagedLogError(
+        f"event {seq} of agent {agent} is missing from the log; restore the database from a backup"
+    )
+
+
+_ROW = "id, name, settings, created, last, rounds, state, summary"
+_AGENTS = sa.text(f"SELECT {_ROW} FROM agents WHERE name > :after ORDER BY name LIMIT :most")
+_AGENT = sa.text(f"SELECT {_ROW} FROM agents WHERE name = :name")
+_LAST = sa.text("SELECT id, last FROM agents WHERE id IN :agents").bindparams(
+    sa.bindparam("agents", expanding=True)
+)
+_COUNT = sa.text("SELECT count(*) FROM events WHERE agent = :agent AND seq <= :last")
+_FIRST_GAP = sa.text(
+    "SELECT min(seq) FROM (SELECT 0 AS seq UNION ALL SELECT seq FROM events WHERE agent = :agent) "
+    "AS present WHERE seq < :last AND NOT EXISTS (SELECT 1 FROM events AS later "
+    "WHERE later.agent = :agent AND later.seq = present.seq + 1)"
+)
+_DAMAGED = sa.text(
+    "SELECT name FROM agents LEFT JOIN (SELECT agent, count(*) AS events FROM events "
+    "GROUP BY agent) AS counted ON counted.agent = agents.id WHERE coalesce(events, 0) < last"
+)
+_SUMMARISE = sa.text("UPDATE agents SET summary = :summary WHERE id = :agent")
 _ADD_AGENT = sa.text(
     "INSERT INTO agents (name, settings, created, last, rounds) "
     "VALUES (:name, :settings, :now, 0, 0) ON CONFLICT (name) DO NOTHING"

@@ -39,6 +39,10 @@ class NotFoundError(OclokError):
     """There is no such agent or decision."""
 
 
+class BusyError(OclokError):
+    """Too much of this is under way; try again."""
+
+
 class ConflictError(OclokError):
     """What is there differs from what was asked for."""
 
@@ -85,7 +89,7 @@ def install(app: FastAPI) -> None:
             status = 404
         elif isinstance(error, ConflictError):
             status = 409
-        elif isinstance(error, StorageError):
+        elif isinstance(error, StorageError | BusyError):
             status = 503
         return problem(status, str(error))
 
@@ -100,4 +104,4 @@ def install(app: FastAPI) -> None:
         return problem(500, "an error of the service; its log says more")
 
 
-__all__ = ["ConflictError", "InputError", "NotFoundError", "install", "problem"]
+__all__ = ["BusyError", "ConflictError", "InputError", "NotFoundError", "install", "problem"]

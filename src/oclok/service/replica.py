@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,13 +22,15 @@ from pydantic_core import from_json
 from oclok import persistence
 from oclok.agent import Agent, AgentDecision
 from oclok.agent.request import Proposal
-from oclok.errors import OclokError, StorageError
+from oclok.errors import InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
-from oclok.policies import UCB, Played
+from oclok.policies import UCB, Played, ThompsonSampling
+from oclok.policies.gp import Discount, Window
 from oclok.service.decisions import Result, restored
 from oclok.service.learner import Learner
 from oclok.service.log import AgentRow, Event, Log
+from oclok.service.requests import Settings
 
 LOGGER = logging.getLogger("oclok.service")
 
@@ -43,6 +46,30 @@ class Results:
         return self.by_seq.get(event.seq, Result())
 
 
+def with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with those that an older version did not have."""
+    fields = Settings.model_fields.items()
+    return {name: field.default for name, field in fields if name != "oracle"} | settings
+
+
+def make_policy(
+    settings: dict[str, Any], outcome_range: tuple[float, float] | None = None
+) -> Learner:
+    """Return the policy of an agent with these settings."""
+    forgetting, forget = settings.get("forgetting"), None
+    if forgetting is not None:
+        window, discount = forgetting.get("window"), forgetting.get("discount")
+        if (window is None) == (discount is None):
+            raise InputError("forgetting must have a window or a discount, one of them")
+        forget = Discount(discount) if window is None else Window(window)
+    exploration = settings.get("exploration")
+    if settings.get("policy") == "thompson":
+        if exploration is not None:
+            raise InputError("exploration belongs to the policy ucb; leave it out for thompson")
+        return Learner(ThompsonSampling(forget=forget))
+    return Learner(UCB(width=exploration, outcome_range=outcome_range, forget=forget))
+
+
 def make_agent(settings: dict[str, Any]) -> Agent:
     """Return a fresh agent with the settings of a request; `OclokError` if they are wrong."""
     limits = settings.get("outcome_range")
@@ -53,7 +80,7 @@ def make_agent(settings: dict[str, Any]) -> Agent:
         outcome_range=outcome_range,
         deadline=settings.get("deadline"),
         default_outcome=settings.get("default_outcome"),
-        policy=Learner(UCB(outcome_range=outcome_range)),
+        policy=make_policy(settings, outcome_range),
         mode=settings.get("mode", "live"),
         holdout=settings.get("holdout", 0.0),
         baseline=settings.get("baseline"),
@@ -74,14 +101,17 @@ class Replica:
 
     def __init__(self, row: AgentRow, log: Log, use_snapshot: bool = True) -> None:
         self.id, self.name = row.id, row.name
-        self.settings: dict[str, Any] = json.loads(row.settings)
+        self.settings: dict[str, Any] = with_defaults(json.loads(row.settings))
         self.created = row.created
+        self.state = row.state
+        self.used = time.monotonic()
+        self.summary: tuple[int, float] = (-1, 0.0)  # event and time of the latest one
         self.lock = threading.RLock()
         self.work_available = threading.Event()
         self._awaited: list[Results] = []
         self._own: dict[int, tuple[Event, Proposal | None]] = {}  # made here, not applied yet
         self._proposal: Proposal | None = None  # of the event that is being applied
-        self._log = log
+        self._log, self._row = log, row
         self._time = row.created
         self.agent, self.seq = make_agent(self.settings), 0
         self.snapshot_seq = self.snapshot_size = 0
@@ -103,7 +133,8 @@ class Replica:
                 self.apply(event)
 
     def build(self) -> None:
-        """Apply and learn all that is in the log."""
+        """Apply and learn all that is in the log; `DamagedLogError` if some of it is missing."""
+        self._log.check(self._row)
         with self.lock:
             for event in self._log.after(self.id, self.seq):
                 self.apply(event)
@@ -187,13 +218,12 @@ class Replica:
         outcomes = dict(body["outcomes"])
         result = Result()
         try:
-            self._learn(event.decision, outcomes, body["correct"], result)
-        except OclokError:
-            for arm, outcome in outcomes.items():  # those that are right count
-                try:
-                    self._learn(event.decision, {arm: outcome}, body["correct"], result)
-                except OclokError as reason:
-                    result.rejected.append((arm, str(reason)))
+            refused = self.agent.refusals(event.decision, outcomes, body["correct"])
+            right = {arm: y for arm, y in outcomes.items() if arm not in refused}
+            result.rejected += refused.items()
+            self._learn(event.decision, right, body["correct"], result)
+        except OclokError as reason:
+            result.rejected = [(arm, str(reason)) for arm in outcomes]
         self._keep(event.seq, result)
 
     def _learn(self, decision: str, outcomes: Any, correct: bool, result: Result) -> None:

@@ -101,6 +101,17 @@ class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
+class Forgetting(_Strict):
+    """How to forget old outcomes: one of the two."""
+
+    window: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
+        None, description="Outcomes that count: the latest ones."
+    )
+    discount: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="By which the weight of all outcomes is multiplied at every update."
+    )
+
+
 class Sort(_Strict):
     """The arms that come first by a feature: the smallest, or the largest if descending."""
 
@@ -125,7 +136,7 @@ Baseline = Annotated[
 
 
 class Settings(_Strict):
-    """An agent's settings; they never change."""
+    """An agent's settings; `PATCH` changes all but `features` and `outcome_range`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -145,6 +156,15 @@ class Settings(_Strict):
     deadline: Annotated[float, Field(gt=0, le=1e9)] | None = None
     default_outcome: Number | None = None
     mode: Literal["live", "shadow"] = "live"
+    policy: Literal["ucb", "thompson"] = Field("ucb", description="How to explore.")
+    exploration: Annotated[float, Field(ge=0, le=100)] | None = Field(
+        None, description="Of ucb: standard deviations that the index adds; null: learned."
+    )
+    forgetting: Forgetting | None = None
+    outcome_weights: Annotated[dict[FeatureName, Number], Field(min_length=1)] | None = Field(
+        None, description="An outcome may be an object of measures; it is their weighted sum."
+    )
+    request_oracles: bool = Field(True, description="Whether a request may bring its own oracle.")
     holdout: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0, description="Share of decisions that the baseline makes: the control group."
     )
@@ -190,6 +210,9 @@ class DecisionRequest(_Strict):
     )
     unit: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
         None, description="A user, say, who stays in one group of the control group's experiment."
+    )
+    time_budget: Annotated[float, Field(gt=0, le=3600)] | None = Field(
+        None, description="Longest search of the oracle in seconds, if shorter than the server's."
     )
 
 

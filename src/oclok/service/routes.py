@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -133,12 +134,33 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         responses=_problems(401, 403, 503) | UNCHANGED,
         response_model=list[AgentRow],
     )
-    def get_agents(request: Request) -> Response:
-        """List all agents."""
+    def get_agents(
+        request: Request,
+        after: Annotated[str, Query(max_length=64, description="A name.")] = "",
+        most: Annotated[int, Query(ge=1, le=1000)] = 200,
+        archived: Annotated[bool, Query(description="Those that are archived.")] = False,
+    ) -> Response:
+        """List agents whose names come after `after`, by name; `Link` has the next page."""
         service.refresh()
-        replicas = service.replicas
-        version = " ".join(views.version(replica) for replica in replicas)
-        return answered(request, version, lambda: [views.row(replica) for replica in replicas])
+        rows = service.log.agents(after, most)
+        replicas = {replica.id: replica for replica in service.replicas}
+        shown = [row for row in rows if (row.state == "archived") == archived]
+        version = " ".join(
+            views.version(replicas[row.id]) if row.id in replicas else f"{row.id}-{row.last}"
+            for row in shown
+        )
+        answer = answered(
+            request,
+            f"{version} {[row.state for row in shown]}",
+            lambda: [
+                views.row(replicas[row.id]) if row.id in replicas else views.stored(row)
+                for row in shown
+            ],
+        )
+        if len(rows) == most:
+            query = urlencode({"after": rows[-1].name, "most": most, "archived": archived})
+            answer.headers["Link"] = f'</v1/agents?{query}>; rel="next"'
+        return answer
 
     @router.get(
         "/v1/agents/{agent}",
@@ -302,10 +324,12 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
     @router.get("/readyz", tags=["service"], responses=_problems(503), response_model=Alive)
     def readyz() -> Any:
-        """Say whether the database can be reached and all models are up to date."""
-        service.log.agents()
+        """Say whether the database can be read and written, and all logs are complete."""
         if not background.is_ready:
-            return problem(503, "models are being built")
+            return problem(503, "the database cannot be reached, or has not been checked yet")
+        if service.damaged:
+            return problem(503, "; ".join(service.damaged.values()))
+        service.database.probe()
         return {"status": "ready"}
 
     @router.get(

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import secrets
 import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from typing import Any
 
 from pydantic_core import to_json
 
 from oclok.agent.arms import as_arms
-from oclok.errors import FeedbackError, InputError, OclokError, StorageError
+from oclok.errors import DamagedLogError, FeedbackError, InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
+from oclok.oracles.base import Oracle
+from oclok.service.config import Config
 from oclok.service.database import Database
 from oclok.service.decisions import OutcomesTally, Result, answer_of, answer_to, decision_body
 from oclok.service.log import Event, Log, OvertakenError, RepeatedError
 from oclok.service.problems import ConflictError, NotFoundError
-from oclok.service.replica import Replica, make_agent
+from oclok.service.replica import Replica, make_agent, with_defaults
+from oclok.service.searches import Searches
 
 #: How often a decision is proposed anew because another process was faster.
 ATTEMPTS = 20
@@ -26,12 +34,15 @@ ATTEMPTS = 20
 class Service:
     """The agents of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, config: Config | None = None) -> None:
         self.database = database
+        self.config = config or Config()
+        self.damaged: dict[str, str] = {}
         self.log = Log(database)
         self.work_available = threading.Event()
         self._replicas: dict[str, Replica] = {}
-        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+        self._searches: dict[int, Searches] = {}
 
     @property
     def replicas(self) -> list[Replica]:
@@ -46,24 +57,61 @@ class Service:
         """Return the model of an agent, built from the log if need be."""
         replica = self._replicas.get(name)
         if replica is None:
-            with self._lock:
-                replica = self._replicas.get(name)
-                if replica is None:
-                    row = self.log.agent(name)
-                    if row is None:
-                        raise NotFoundError(f"there is no agent {name!r}")
-                    replica = Replica(row, self.log)
-                    replica.build()
-                    replica.work_available = self.work_available
-                    self._replicas[name] = replica
+            with self._locks.setdefault(name, threading.Lock()):  # others do not wait for it
+                replica = self._replicas.get(name) or self._built(name)
+        replica.used = time.monotonic()
+        return replica
+
+    def _built(self, name: str) -> Replica:
+        row = self.log.agent(name)
+        if row is None:
+            self.damaged.pop(name, None)
+            self._locks.pop(name, None)
+            raise NotFoundError(f"there is no agent {name!r}")
+        replica = Replica(row, self.log)
+        try:
+            replica.build()
+        except DamagedLogError as reason:
+            self.damaged[name] = str(reason)
+            raise
+        self.damaged.pop(name, None)
+        replica.work_available = self.work_available
+        self._replicas[name] = replica
         return replica
 
     def refresh(self) -> None:
-        """Read what is new in all logs."""
-        for row in self.log.agents():
-            replica = self.replica(row.name)
-            if replica.seq < row.last:
-                replica.catch_up()
+        """Read what is new in the logs of the models that are in memory."""
+        replicas = self.replicas
+        latest = self.log.latest([replica.id for replica in replicas]) if replicas else {}
+        for replica in replicas:
+            last = latest.get(replica.id)
+            if last is None:
+                self.drop(replica)  # deleted
+            elif replica.seq < last:
+                try:
+                    replica.catch_up(last)
+                except DamagedLogError as reason:
+                    self.damaged[replica.name] = str(reason)
+                    self.drop(replica)
+
+    def drop(self, replica: Replica) -> None:
+        """Keep a model in memory no longer; the next request builds it again."""
+        if self._replicas.get(replica.name) is replica:
+            del self._replicas[replica.name]
+
+    def check(self) -> None:
+        """Find agents of which events are missing from the log."""
+        for name in self.log.damaged():
+            with contextlib.suppress(OclokError):
+                self.replica(name)
+        for replica in self.replicas:
+            row = self.log.agent(replica.name)
+            try:
+                if row is not None:
+                    self.log.check(row)
+            except DamagedLogError as reason:
+                self.damaged[replica.name] = str(reason)
+                self.drop(replica)
 
     def put_agent(self, name: str, settings: dict[str, Any]) -> bool:
         """Make an agent and return whether it is new; `ConflictError` if there is another one."""
@@ -71,6 +119,7 @@ class Service:
         settings = {**settings, "oracle": oracle_from_json(settings["oracle"]).to_json()}
         is_new = self.log.add_agent(name, json.dumps(settings, sort_keys=True))
         replica = self.replica(name)
+        settings = with_defaults(settings)
         if replica.settings != settings:
             differing = sorted(k for k in settings if settings[k] != replica.settings.get(k))
             raise ConflictError(
@@ -85,7 +134,7 @@ class Service:
         if len(by_id) < len(request["arms"]):
             raise InputError("arm ids must be distinct; one is there more than once")
         arms = as_arms(by_id)
-        oracle = None if request["oracle"] is None else oracle_from_json(request["oracle"])
+        oracle, turn = self._oracle(replica, request)
         decision = request["id"] or secrets.token_hex(12)
         if request["id"] is not None and replica.agent.knows(decision):
             return self._known(replica, decision)
@@ -94,15 +143,16 @@ class Service:
             replica.learner.keep_up()
             with replica.lock:
                 seq, is_first = replica.seq, replica.agent.is_new
-            proposal = replica.agent.propose(
-                arms,
-                oracle,
-                include=request["include"],
-                exclude=request["exclude"],
-                id=decision,
-                chosen=request["chosen"],
-                unit=request.get("unit"),
-            )
+            with turn():
+                proposal = replica.agent.propose(
+                    arms,
+                    oracle,
+                    include=request["include"],
+                    exclude=request["exclude"],
+                    id=decision,
+                    chosen=request["chosen"],
+                    unit=request.get("unit"),
+                )
             body = decision_body(kept, arms, proposal, is_first)
             event = Event("decision", body, decision, replica.learner.model_version)
             try:
@@ -116,6 +166,24 @@ class Service:
             replica.committed(event, proposal)
             return answer_to(event, proposal)
         raise StorageError("other processes were faster each time; try again")
+
+    def _oracle(
+        self, replica: Replica, request: dict[str, Any]
+    ) -> tuple[Oracle | None, Callable[[], AbstractContextManager[None]]]:
+        """Return the oracle of a request, and how to wait for one's turn if it searches."""
+        oracle = replica.agent.oracle
+        if request["oracle"] is not None:
+            if not replica.settings.get("request_oracles", True):
+                raise InputError("this agent takes no oracles in requests: leave `oracle` out")
+            oracle = oracle_from_json(request["oracle"])
+        if oracle is None or not oracle.is_search:
+            return (oracle if request["oracle"] is not None else None), nullcontext
+        searches = self._searches.get(replica.id)
+        if searches is None:
+            fresh = Searches(self.config.oracle_searches)
+            searches = self._searches.setdefault(replica.id, fresh)
+        seconds = min(self.config.oracle_seconds, request.get("time_budget") or math.inf)
+        return oracle.limited(seconds), searches.turn
 
     def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         """Learn outcomes, each exactly once, and return what became of them."""
@@ -193,15 +261,9 @@ class Service:
                 result.repeated.append(arm)
             else:
                 outcomes[arm] = outcome
-        try:
-            replica.agent.check_outcomes(decision, outcomes, correct)
-        except OclokError:
-            for arm in list(outcomes):
-                try:
-                    replica.agent.check_outcomes(decision, {arm: outcomes[arm]}, correct)
-                except OclokError as reason:
-                    del outcomes[arm]
-                    result.rejected.append((arm, str(reason)))
+        for arm, refusal in replica.agent.refusals(decision, outcomes, correct).items():
+            del outcomes[arm]
+            result.rejected.append((arm, refusal))
         if not outcomes:
             return result, None
         body = to_json({"outcomes": list(outcomes.items()), "correct": correct})

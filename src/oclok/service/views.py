@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from typing import Any
@@ -13,6 +14,7 @@ from oclok.agent.health import LEAST_OUTCOMES
 from oclok.agent.health import Finding as Found
 from oclok.errors import FeedbackError
 from oclok.policies.calibration import Calibration as Judged
+from oclok.service import log
 from oclok.service.answers import (
     AgentAnswer,
     AgentRow,
@@ -92,6 +94,23 @@ def row(replica: Replica) -> AgentRow:
         late=replica.agent.overdue(time.time()),
         verdict=verdict(findings, judged),
         **{name: counts[name] for name in ("waiting", "learned", "never_came")},
+    )
+
+
+def stored(row: log.AgentRow) -> AgentRow:
+    """Return an agent in a list whose model is not in memory: as of its latest summary."""
+    if row.summary is not None:
+        return AgentRow.model_validate_json(row.summary)
+    return AgentRow(
+        name=row.name,
+        mode=json.loads(row.settings).get("mode", "live"),
+        created=row.created,
+        rounds=row.rounds,
+        waiting=0,
+        learned=0,
+        never_came=0,
+        late=0,
+        verdict=Verdict(level="grey", summary="Not in memory.", action="Open it.", kind=""),
     )
 
 

@@ -39,6 +39,15 @@ def test_a_long_tail_does_not_hide_the_bulk():
     assert (np.diff(U[order]) >= 0).all()
 
 
+def test_what_is_far_from_all_that_was_seen_is_told_apart():
+    columns = ColumnMap(reference())
+    X = np.zeros((4, 4))
+    X[:, 0] = [1.0, 1.5, 3.0, 50.0]
+    U = columns.apply(X)[:, 0]
+    assert (np.diff(U) > 0.1).all()
+    assert U[-1] < 2.0
+
+
 def test_units_do_not_matter():
     X = reference()
     changed = X * [1e6, 1.0, 1e-6, 5.0] + [3.0, 0.0, -1.0, 2.0]

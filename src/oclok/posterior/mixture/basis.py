@@ -4,9 +4,10 @@
     φ(x)    R k(Z, x), the features of a context; f = wᵀφ with w ~ N(0, I) before any outcome
     S, b    covariance of w given the outcomes, and the sum of φ y / noise: the mean of w is Sb
 
-Every context with variance left becomes a basis function, until there are `LIMIT` of them or
-`KEPT` outcomes to express in new ones. From then on what the basis leaves of a context's variance
-counts as noise where it is learned from, and as uncertainty where it is predicted.
+Every context with variance left becomes a basis function before it is learned from: outcomes so far
+say nothing of what the basis leaves of it, so that nothing has to be learned anew. Once there are
+`LIMIT` of them, what is left of a context counts as noise where it is learned from, and as
+uncertainty where it is predicted.
 """
 
 from __future__ import annotations
@@ -29,8 +30,6 @@ Prepared = tuple[FloatArray, ...]
 
 #: Most basis functions.
 LIMIT = 320
-#: Outcomes that are kept expressed in the basis, so that it can grow.
-KEPT = 1_024
 #: A context becomes a basis function if this much of the noise variance is left of its own.
 LEAST_LEFT = 1e-4
 #: Outcomes that are learned at a time.
@@ -104,8 +103,6 @@ class BasisRegression(Persistent):
         self.gain = 0.0
         self._R = self._S = np.empty((0, 0))
         self._b = self._mean = np.empty(0)
-        self._kept: list[FloatArray] | None = None  # contexts, φ, outcomes / noise, 1 / noise
-        self._is_open = True
         self._prepared: Prepared | None = None
 
     def __len__(self) -> int:
@@ -163,10 +160,6 @@ class BasisRegression(Persistent):
         shift = change * weights / self._noise_of(features)
         self._b = self._b + features.phi.T @ shift
         self._mean = self._S @ self._b
-        if self._kept is not None:
-            kept = self._kept[0]
-            for row, amount in zip(X, shift, strict=True):
-                self._kept[2][np.flatnonzero((kept == row).all(axis=1))[-1:]] += amount
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes by `rate`."""
@@ -178,12 +171,10 @@ class BasisRegression(Persistent):
         self._b = rate * self._b
         self._mean = self._S @ self._b
         self.gain = -float(np.log(np.diag(factor(self._S, 1e-12))).sum())
-        if self._kept is not None:
-            self._kept[2:] = [rate * self._kept[2], rate * self._kept[3]]
 
     def _learn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
         features = self.features(X)
-        if self._is_open:
+        if len(self) < LIMIT:
             features = self._grown(X, features)
         phi = features.phi
         noise = self._noise_of(features) / weights
@@ -200,16 +191,10 @@ class BasisRegression(Persistent):
         self._mean = self._mean + T.T @ z
         log_det = float(np.log(C.diagonal()).sum())
         self.gain += log_det - 0.5 * float(np.log(noise).sum())
-        if self._is_open:
-            new = [X, phi, y / noise, 1 / noise]
-            old = self._kept
-            self._kept = new if old is None else list(map(_joined, old, new))
-            if len(self) >= LIMIT or len(self._kept[0]) >= KEPT:
-                self._is_open, self._kept = False, None
         return z, log_det
 
-    def _noise_of(self, features: Features) -> FloatArray | float:
-        return self.noise if self._is_open else self.noise + features.left
+    def _noise_of(self, features: Features) -> FloatArray:
+        return self.noise + features.left
 
     def _grown(self, X: FloatArray, features: Features) -> Features:
         """Make contexts X (N, D) with variance left basis functions; return their features."""
@@ -221,45 +206,19 @@ class BasisRegression(Persistent):
             return features
         m, q = len(self), len(pivots)
         T = dtrtri(L[pivots], lower=1)[0]
-        R = np.zeros((m + q, m + q))
-        R[:m, :m], R[m:, m:] = self._R, T
+        R, S = np.zeros((m + q, m + q)), np.eye(m + q)
+        R[:m, :m], R[m:, m:], S[:m, :m] = self._R, T, self._S
         if m:
             R[m:, :m] = -_times(T @ phi[pivots], self._R.T)
-        S = np.eye(m + q)
-        if self._kept is not None:
-            past, old, _, precision = self._kept
-            B = tuple(part[pivots] for part in A)
-            new = self.prior.between(self.prior.prepare(past), B)
-            new = _times(new - _times(old, phi[pivots]), T)
-            weighted = new * precision[:, None]
-            cross, square = old.T @ weighted, new.T @ weighted
-            add_to_diagonal(square, 1.0)
-            SC = self._S @ cross
-            square -= cross.T @ SC
-            block = _inverse(square)
-            S[:m, m:] = -SC @ block
-            S[m:, :m] = S[:m, m:].T
-            S[:m, :m] = self._S - S[:m, m:] @ SC.T
-            S[m:, m:] = block
-            self._kept[1] = np.hstack([old, new])
-            self._b = np.concatenate([self._b, new.T @ self._kept[2]])
-            self.gain += float(np.log(np.diag(factor(square, 1.0))).sum())
-        else:
-            S[:m, :m] = self._S
-            self._b = np.concatenate([self._b, np.zeros(q)])
         self.basis = np.vstack([self.basis, X[pivots]]) if m else X[pivots].copy()
         self._R, self._S, self._prepared = R, S, None
-        self._mean = S @ self._b
+        self._b, self._mean = (np.concatenate([v, np.zeros(q)]) for v in (self._b, self._mean))
         return Features(A, np.hstack([phi, L]), features.prior)
 
     def _basis_prepared(self) -> Prepared:
         if self._prepared is None:
             self._prepared = self.prior.prepare(self.basis)
         return self._prepared
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as it is, whatever is learned later."""
-        return {**self.__dict__, "_kept": None if self._kept is None else list(self._kept)}
 
     def _state(self) -> dict[str, Any]:
         return {**self.__dict__, "_prepared": None}
@@ -298,7 +257,3 @@ def _inverse(A: FloatArray) -> FloatArray:
     inverse: FloatArray = np.tril(dpotri(L, lower=1)[0])
     inverse += np.tril(inverse, -1).T
     return inverse
-
-
-def _joined(old: FloatArray, new: FloatArray) -> FloatArray:
-    return np.concatenate([old, new])

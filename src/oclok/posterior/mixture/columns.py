@@ -30,6 +30,10 @@ RANK = 0.5
 OFFERED = 512
 
 
+#: Knots beyond the ends, in ranges of the column.
+_BEYOND = np.array([1.0, 10.0])
+
+
 class Offered(Persistent):
     """A uniform sample of the contexts offered so far (Vitter's algorithm R).
 
@@ -117,11 +121,15 @@ def _grid(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     rank = (rank - rank[0]) / (rank[-1] - rank[0])
     outside = int((1 - BULK) / 2 * n)
     low, high = x[outside], x[n - 1 - outside]
-    if low == high:
-        return knots, rank - 0.5
-    bulk = (knots - low) / (high - low)
-    bulk += _drawn_in(bulk - 1.0) - _drawn_in(-bulk)
-    return knots, RANK * rank + (1 - RANK) * bulk - 0.5
+    values = rank
+    if low < high:
+        bulk = (knots - low) / (high - low)
+        bulk += _drawn_in(bulk - 1.0) - _drawn_in(-bulk)
+        values = RANK * rank + (1 - RANK) * bulk
+    beyond = _BEYOND * (knots[-1] - knots[0])
+    knots = np.concatenate([knots[0] - beyond[::-1], knots, knots[-1] + beyond])
+    reach = _BEYOND + _drawn_in(_BEYOND)
+    return knots, np.concatenate([values[0] - reach[::-1], values, values[-1] + reach]) - 0.5
 
 
 def _drawn_in(excess: FloatArray) -> FloatArray:

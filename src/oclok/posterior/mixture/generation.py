@@ -23,10 +23,10 @@ from oclok.posterior.observations import Observations
 from oclok.typing import FloatArray
 
 #: Gradient steps per update: at most so many, and fewer for more outcomes: steps times outcomes.
-MOST_STEPS, FIT_WORK = 8, 300
+MOST_STEPS, FIT_WORK = 12, 600
 #: Outcomes that members of a new generation learn per update: so many, a share of the past, and a
 #: multiple of those that came.
-PER_UPDATE, SHARE, CATCH_UP = 64, 0.05, 4
+PER_UPDATE, SHARE, CATCH_UP = 128, 0.1, 4
 #: Members that a new generation of given kernels keeps at most, and the least of their weights.
 SURVIVORS, LEAST = 4, 1e-3
 

@@ -467,7 +467,7 @@ def _states(generation: Generation | None) -> list[tuple[Any, dict[str, Any]]]:
     found: list[tuple[Any, dict[str, Any]]] = [(generation, dict(generation.__dict__))]
     for member in generation.members:
         found.append((member, dict(member.__dict__)))
-        found.append((member.regression, member.regression.snapshot()))
+        found.append((member.regression, dict(member.regression.__dict__)))
     return found
 
 

@@ -52,17 +52,20 @@ function fields(schema) {
 function operation(method, path, spec) {
   const body = spec.requestBody?.content?.["application/json"]?.schema;
   const parameters = (spec.parameters ?? []).filter((one) => one.in !== "header");
-  const answers = Object.entries(spec.responses).map(([status, answer]) => {
-    const schema = Object.values(answer.content ?? {})[0]?.schema;
-    const isGood = status < 300 && schema && Object.keys(schema).length;
-    return el("li", {}, el("strong", {}, status), ` ${answer.description} `, ...(schema ? type(schema) : []),
-      isGood ? el("details", {}, el("summary", {}, "Example"), el("pre", { tabindex: "0" }, json(example(schema)))) : null);
-  });
+  const answers = (isWanted) => el("ul", {}, ...Object.entries(spec.responses).filter(([status]) => isWanted(status)).map(answer));
   const node = section("", el("p", {}, spec.description ?? spec.summary),
-    ...(body ? [el("p", {}, "Takes ", ...type(body))] : []), el("ul", {}, ...answers), form(method, path, parameters, body));
+    ...(body ? [el("p", {}, "Takes ", ...type(body))] : []), answers((status) => status < 400),
+    el("details", {}, el("summary", {}, "Errors"), answers((status) => status >= 400)), form(method, path, parameters, body));
   node.id = spec.operationId;
   node.firstChild.replaceWith(el("h3", {}, el("span", { class: `method ${method}` }, method.toUpperCase()), el("code", {}, path), el("span", { class: "note" }, spec.operationId)));
   return node;
+}
+
+function answer([status, { description, content }]) {
+  const schema = Object.values(content ?? {})[0]?.schema;
+  const isGood = status < 300 && schema && Object.keys(schema).length;
+  return el("li", {}, el("strong", {}, status), ` ${description === "Successful Response" ? "" : description} `, ...(schema ? type(schema) : []),
+    isGood ? el("details", {}, el("summary", {}, "Example"), el("pre", { tabindex: "0" }, json(example(schema)))) : null);
 }
 
 function form(method, path, parameters, body) {
@@ -81,9 +84,9 @@ function form(method, path, parameters, body) {
     result.hidden = false;
     result.textContent = "…";
     try {
-      const answer = await call(method.toUpperCase(), url + (query.size ? `?${query}` : ""), text?.value);
-      const said = await answer.text();
-      result.textContent = `${answer.status} ${answer.statusText}\n${pretty(said)}`;
+      const got = await call(method.toUpperCase(), url + (query.size ? `?${query}` : ""), text?.value);
+      const said = await got.text();
+      result.textContent = `${got.status} ${got.statusText}\n${pretty(said)}`;
     } catch (error) {
       result.textContent = error.message;
     }
