@@ -30,9 +30,9 @@ from sklearn.gaussian_process.kernels import (
 
 from oclok.errors import StorageError
 from oclok.oracles import TopK
-from oclok.persistence import OLDEST, VERSION, Persistent, dumps, load, loads, save
+from oclok.persistence import OLDEST, VERSION, Persistent, digest_of, dumps, load, loads, save
 from oclok.policies import OClokUCB, Policy
-from oclok.posterior import ExactPosterior, SparsePosterior
+from oclok.posterior import DictionaryPosterior, ExactPosterior, SparsePosterior
 
 
 class Box(Persistent):
@@ -56,12 +56,13 @@ def small_policy() -> OClokUCB:
 
 
 def rewritten(content: bytes, **entries: bytes) -> bytes:
-    """Return the archive `content` with some entries replaced or added, all check sums right."""
+    """Return the archive `content` with some entries replaced or added, sealed anew."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(buffer, "w") as new:
-        names = dict.fromkeys([*old.namelist(), *entries])
-        for name in names:
-            new.writestr(name, entries[name] if name in entries else old.read(name))
+        for name in dict.fromkeys([*old.namelist(), *entries]):
+            if name != "digest":
+                new.writestr(name, entries[name] if name in entries else old.read(name))
+        new.writestr("digest", entries.get("digest", digest_of(new)))
     return buffer.getvalue()
 
 
@@ -242,6 +243,40 @@ def test_a_flipped_bit_is_refused_or_does_not_matter() -> None:
         except StorageError:
             continue
         assert dumps(loaded) == content
+
+
+def test_a_file_that_was_altered_after_it_was_written_is_refused() -> None:
+    content = dumps(small_policy())
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        seal = archive.read("digest")
+    tree = tree_of(content)
+    for path in filter(None, leaves(tree["content"])):
+        altered = json.loads(json.dumps(tree))
+        inner = altered["content"]
+        for key in path[:-1]:
+            inner = inner[key]
+        if isinstance(inner, dict):
+            del inner[path[-1]]
+        else:
+            inner[path[-1]] = "other"
+        text = json.dumps(altered).encode()
+        with pytest.raises(StorageError):
+            loads(rewritten(content, **{"state.json": text, "digest": seal}))
+
+
+@pytest.mark.parametrize("make", [ExactPosterior, DictionaryPosterior])
+def test_a_posterior_that_is_not_finite_is_refused(make: Any) -> None:
+    posterior = make(RBF(1.0), 0.1)
+    posterior.update(np.random.default_rng(0).random((30, 2)), np.ones(30))
+    content = dumps(posterior)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        arrays = {n: np.load(archive.open(n)) for n in archive.namelist() if n.endswith(".npy")}
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and array.size:
+            npy = io.BytesIO()
+            np.save(npy, np.full_like(array, np.nan))
+            with pytest.raises(StorageError, match="not finite"):
+                loads(rewritten(content, **{name: npy.getvalue()}))
 
 
 @settings(max_examples=200, deadline=None)

@@ -40,6 +40,8 @@ def grown(array: Any, size: int, fill: float = 0, most: int | None = None) -> An
 class GrowableArray(Persistent):
     """An array that grows by rows; capacity doubles, so appending is amortised O(1) per row."""
 
+    _is_finite = True
+
     def __init__(self) -> None:
         self._buffer: FloatArray = np.empty(0)
         self._size = 0

@@ -1,7 +1,8 @@
 """Objects to one file and back, with no pickle: nothing in a file is ever executed.
 
-A file is a zip archive: `state.json`, a tree of plain values, and one `.npy` entry per array.
-In the tree, what JSON does not know is an object with one `$` key:
+A file is a zip archive: `state.json`, a tree of plain values, one `.npy` entry per array, and
+`digest`, which seals names and check sums of the others: an altered file is refused. In the
+tree, what JSON does not know is an object with one `$` key:
 
     {"$array": "0.npy"}                        a NumPy array of numbers
     {"$tuple": […]}  {"$float": "nan"}         what their names say
@@ -19,6 +20,7 @@ Only classes that are already imported and derive from `Persistent` are ever mad
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -44,11 +46,13 @@ _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 class Persistent:
     """An object that `save` can write. By default its state is its `__dict__`.
 
-    A class with caches, or with attributes that are not plain values, arrays, kernels,
+    A class whose arrays must be finite sets `_is_finite`, and others are refused on loading. A
+    class with caches, or with attributes that are not plain values, arrays, kernels,
     generators or other `Persistent` objects, overrides `_state` and `_restore`.
     """
 
     _classes: ClassVar[dict[str, type[Persistent]]] = {}
+    _is_finite: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -106,7 +110,15 @@ def dumps(thing: Persistent) -> bytes:
             entry = zipfile.ZipInfo(f"{position}.npy", _EPOCH)
             with archive.open(entry, "w", force_zip64=array.nbytes > 2**30) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
+        archive.writestr(zipfile.ZipInfo("digest", _EPOCH), digest_of(archive))
     return buffer.getvalue()
+
+
+def digest_of(archive: zipfile.ZipFile) -> str:
+    """Return a digest of the names, sizes and check sums of all entries but `digest`."""
+    entries = [(e.filename, e.file_size, e.CRC) for e in archive.infolist()]
+    sealed = [entry for entry in entries if entry[0] != "digest"]
+    return hashlib.blake2b(repr(sealed).encode(), digest_size=16).hexdigest()
 
 
 def loads(content: bytes) -> Persistent:
@@ -129,6 +141,8 @@ def loads(content: bytes) -> Persistent:
                     f"written before oclok was released (file version {version}, this one reads "
                     f"from {OLDEST} on)"
                 )
+            if archive.read("digest").decode() != digest_of(archive):
+                raise StorageError("the file was altered after it was written")
             for step in range(version, VERSION):
                 tree = MIGRATIONS[step](tree)
             thing = _Reader(archive).decode(tree["content"])
@@ -256,8 +270,18 @@ class _Reader:
             )
         thing: Persistent = cls.__new__(cls)
         self._objects.append(thing)
-        thing._restore(self.decode(state))
+        values = self.decode(state)
+        for key, value in values.items() if cls._is_finite else ():
+            if not _are_finite(value):
+                raise StorageError(f"{key!r} of a {name} holds numbers that are not finite")
+        thing._restore(values)
         return thing
+
+
+def _are_finite(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_are_finite, value))
+    return not isinstance(value, np.ndarray) or bool(np.isfinite(value).all())
 
 
 def _decode_generator(state: dict[str, Any]) -> np.random.Generator:

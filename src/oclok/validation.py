@@ -160,7 +160,7 @@ def as_range(outcome_range: tuple[float, float] | None) -> tuple[float, float] |
         return None
     try:
         low, high = map(float, outcome_range)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low, high = math.nan, math.nan
     if not low < high:
         raise InputError(f"outcome_range must be (lowest, highest); got {outcome_range!r}")

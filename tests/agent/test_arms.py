@@ -114,3 +114,17 @@ def test_kinds_of_values_are_told_apart() -> None:
     assert not is_list("abc")
     assert is_time(np.datetime64("2026-01-01"))
     assert not is_time(5)
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0, None])
+def test_what_equals_an_id_is_none_for_that(wrong: object) -> None:
+    arms = as_arms({1: {"x": 1.0}, 2: {"x": 2.0}})
+    with pytest.raises(InputError, match="arm ids must be strings or integers"):
+        arms.positions([wrong], "include")
+    assert arms.positions([np.int64(2)], "include").tolist() == [1]
+
+
+def test_a_missing_time_of_pandas_is_missing() -> None:
+    hours = as_hours([pd.NA, pd.NaT, pd.Timestamp("2026-01-05 07:30")])
+    assert np.isnan(hours).tolist() == [True, True, False]
+    assert is_missing(pd.NA)

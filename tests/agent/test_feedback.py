@@ -324,3 +324,21 @@ def test_refusals_name_every_wrong_outcome_in_one_pass():
     agent.learn("d", {chosen[0]: 0.5})
     assert set(agent.refusals("d", {chosen[0]: 0.6})) == {chosen[0]}
     assert agent.refusals("d", {chosen[0]: 0.6}, correct=True) == {}
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400), 10**5_000], ids=["huge", "negative", "long"])
+def test_an_outcome_beyond_all_floats_is_refused(huge: int) -> None:
+    agent = Agent(TopK(1))
+    decision = agent.decide({1: {"x": 1.0}, 2: {"x": 2.0}})
+    with pytest.raises(OutcomeError, match="must be between"):
+        agent.learn(decision.id, {decision.chosen[0]: huge})
+    assert agent.counts()["waiting"] == 1
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0, "1"])
+def test_outcomes_are_for_the_arm_itself_and_not_for_what_equals_its_id(wrong: object) -> None:
+    agent = Agent(TopK(1))
+    decision = agent.decide({1: {"x": 1.0}})
+    with pytest.raises(FeedbackError, match="did not choose arm"):
+        agent.learn(decision.id, {wrong: 0.5})  # type: ignore[dict-item]
+    assert agent.learn(decision.id, {np.int64(1): 0.5}).learned == [1]  # type: ignore[dict-item]

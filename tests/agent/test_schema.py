@@ -169,3 +169,12 @@ def test_a_schema_travels_as_json_and_in_a_file() -> None:
     assert Schema(json.loads(json.dumps(schema.to_json()))) == schema
     assert loads(dumps(schema)) == schema
     assert list(loads(dumps(schema)).features) == list(schema.features)  # type: ignore[attr-defined]
+
+
+def test_integers_of_a_categorical_are_labels() -> None:
+    frame = pd.DataFrame({"zone": pd.Categorical([1, 2, 1]), "x": [1, 2, 3]}, index=list("abc"))
+    schema = Schema.infer(as_arms(frame))
+    kinds = {name: feature.kind for name, feature in schema.features.items()}
+    assert kinds == {"zone": "category", "x": "number"}
+    encoded = schema.encode(as_arms({"d": {"zone": 2, "x": 1}}))
+    np.testing.assert_array_equal(encoded, schema.encode(as_arms(frame.iloc[[1]].assign(x=1))))

@@ -237,6 +237,16 @@ def test_if_one_posterior_cannot_learn_neither_does(fails: str) -> None:
     assert policy.pending == [decision]
 
 
+def test_the_group_posterior_learns_in_place() -> None:
+    policy = TCGPUCB(KERNEL, 0.1, TopK(2))
+    posterior = policy.group_posterior
+    decision = policy.select(np.eye(2), groups=[0, 1], threshold=-9.0)
+    policy.update(decision, np.zeros((2, 2)))
+    policy.observe(np.eye(2), np.zeros((2, 2)))
+    assert policy.group_posterior is posterior  # and not a copy, which would take O(N²)
+    assert len(posterior) == 4
+
+
 BAD_ROUNDS: dict[str, dict[str, Any]] = {
     "no threshold": {"groups": [0, 1]},
     "no groups": {"threshold": 0.5},

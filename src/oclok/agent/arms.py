@@ -29,6 +29,10 @@ Column: TypeAlias = "np.ndarray[Any, Any] | list[Any]"
 _MONDAY = np.datetime64("1970-01-05T00:00:00", "us")
 
 
+class Labels(list[Any]):
+    """Values of a pandas categorical: labels, even where they are integers."""
+
+
 @dataclass(frozen=True)
 class Arms:
     """Arms with names.
@@ -58,7 +62,7 @@ class Arms:
         if isinstance(ids, str | int):
             raise InputError(f"{argument} must be a list of arm ids; got {ids!r}")
         place = {arm: position for position, arm in enumerate(self.ids)}
-        wanted = list(dict.fromkeys(ids))
+        wanted = list(dict.fromkeys(map(as_id, ids)))
         unknown = [arm for arm in wanted if arm not in place]
         if unknown:
             raise InputError(
@@ -119,7 +123,7 @@ def _from_series(series: Any) -> Column:
     elif dtype.kind in "iuf" and not hasattr(series, "cat"):
         numbers: np.ndarray[Any, Any] = series.to_numpy(dtype=float, na_value=np.nan)
         return numbers
-    values: list[Any] = series.tolist()
+    values: list[Any] = Labels(series.tolist()) if hasattr(series, "cat") else series.tolist()
     if len(set(map(type, values))) > 1:  # NaN, NaT and NA have types of their own
         for position in np.flatnonzero(series.isna().to_numpy()).tolist():
             values[position] = None
@@ -132,7 +136,7 @@ def _as_ids(ids: Iterable[Any]) -> list[ArmId]:
     if not result:
         raise InputError("no arms: at least one is needed")
     if not set(map(type, result)) <= {str, int}:
-        result = [_as_id(arm) for arm in result]
+        result = [as_id(arm) for arm in result]
     if len(set(result)) < len(result):
         seen: set[ArmId] = set()
         twice = next(arm for arm in result if arm in seen or seen.add(arm))  # type: ignore[func-returns-value]
@@ -140,7 +144,10 @@ def _as_ids(ids: Iterable[Any]) -> list[ArmId]:
     return result
 
 
-def _as_id(arm: Any) -> ArmId:
+def as_id(arm: Any) -> ArmId:
+    """Return an arm id as a plain string or integer; True and 1.0 are no ids."""
+    if type(arm) is str or type(arm) is int:
+        return arm
     if isinstance(arm, str):
         return str(arm)
     if isinstance(arm, int | np.integer) and not isinstance(arm, bool):
@@ -226,7 +233,9 @@ def as_hours(column: Column) -> FloatArray:
 
 def is_missing(value: Any) -> bool:
     """Return whether a value of a list is missing."""
-    return value is None or (isinstance(value, float) and value != value)
+    if value is None or (isinstance(value, float) and value != value):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType")  # pandas', which need not be installed
 
 
 def is_list(value: Any) -> bool:

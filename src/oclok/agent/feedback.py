@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from oclok.agent.arms import ArmId
+from oclok.agent.arms import ArmId, as_id
 from oclok.agent.decisions import KNOWN, Decisions, Record, Status
 from oclok.agent.plausibility import implausible
 from oclok.errors import FeedbackError, InputError, OclokError, OutcomeError
@@ -254,9 +254,13 @@ class Feedback(Persistent):
                 continue
             if not isinstance(outcome, Real | np.bool_):
                 raise OutcomeError(f"the outcome of arm {arm!r} must be a number; got {outcome!r}")
-            if not math.isnan(outcome):
-                self._check_range(arm, outcome)
-                checked[place] = float(outcome)
+            try:
+                value = float(outcome)
+            except OverflowError:  # an integer beyond all floats
+                value = math.inf if outcome > 0 else -math.inf
+            if not math.isnan(value):
+                self._check_range(arm, value)
+                checked[place] = value
         return checked
 
     def _check_range(self, arm: ArmId, outcome: Any) -> None:
@@ -281,8 +285,8 @@ class Feedback(Persistent):
 
 def _place(record: Record, arm: ArmId, places: Mapping[ArmId, int]) -> int:
     try:
-        return places[arm]
-    except (KeyError, TypeError):
+        return places[as_id(arm)]
+    except (KeyError, InputError):
         raise FeedbackError(
             f"decision {record.id!r} did not choose arm {arm!r}; it chose "
             f"{', '.join(map(repr, record.arms[:20]))}"

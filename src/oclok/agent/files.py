@@ -9,7 +9,6 @@ time one is refused.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import os
 import zipfile
@@ -57,8 +56,7 @@ def _version(file: Path | io.BytesIO) -> str | None:
     """Return the version of a file; None if there is none."""
     try:
         with zipfile.ZipFile(file) as archive:
-            entries = [(e.filename, e.CRC, e.file_size) for e in archive.infolist()]
-        return hashlib.blake2b(repr(entries).encode(), digest_size=16).hexdigest()
+            return persistence.digest_of(archive)
     except FileNotFoundError:
         return None
     except zipfile.BadZipFile:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oclok.agent.arms import Arms, Column, is_list, is_missing, is_time
+from oclok.agent.arms import Arms, Column, Labels, is_list, is_missing, is_time
 from oclok.agent.features import (
     KINDS,
     Boolean,
@@ -177,13 +177,14 @@ def _inferred(column: Column) -> Feature:
     types = set(map(type, values))
     if not values:
         raise ColumnError("expected some values among the first arms; all are missing")
+    are_labels = isinstance(column, Labels)
     if types <= {bool, np.bool_}:
         return Boolean()
-    if all(issubclass(t, int | float | np.number | np.bool_) for t in types):
+    if not are_labels and all(issubclass(t, int | float | np.number | np.bool_) for t in types):
         return Number()
-    if all(is_time(value) for value in values):
+    if not are_labels and all(is_time(value) for value in values):
         return Timestamp()
-    if all(issubclass(t, str) for t in types):
+    if are_labels or all(issubclass(t, str) for t in types):
         is_name = len(values) >= IDENTIFIER_ARMS and (
             len(set(values)) > IDENTIFIER_SHARE * len(values)
         )

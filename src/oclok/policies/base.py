@@ -156,15 +156,7 @@ class Policy(Persistent, ABC):
         and another call may bring it. An outcome given twice, or one of a decision that this
         policy did not make, is a `FeedbackError`.
         """
-        missing = self._missing(decision)
-        y = as_outcomes(outcomes, missing.size, allow_nan=True)
-        seen = y == y  # all but NaN
-        if np.count_nonzero(seen > missing):
-            twice = np.flatnonzero(seen > missing).tolist()
-            raise FeedbackError(
-                f"decision {decision.id}: outcomes of its base arms {twice} were given before; "
-                "use NaN for outcomes that are not new"
-            )
+        y, seen, missing = self._new_outcomes(decision, outcomes)
         if np.count_nonzero(seen):
             self._learn(decision.contexts[seen], y[seen])
             self.awaited -= int(np.count_nonzero(seen))
@@ -345,6 +337,21 @@ class Policy(Persistent, ABC):
         if not isinstance(chosen, Oracle):
             raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {chosen!r}")
         return chosen
+
+    def _new_outcomes(
+        self, decision: Decision, outcomes: ArrayLike
+    ) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Return outcomes (K,), which of them are seen, and which were missing before."""
+        missing = self._missing(decision)
+        y = as_outcomes(outcomes, missing.size, allow_nan=True)
+        seen = y == y  # all but NaN
+        if np.count_nonzero(seen > missing):
+            twice = np.flatnonzero(seen > missing).tolist()
+            raise FeedbackError(
+                f"decision {decision.id}: outcomes of its base arms {twice} were given before; "
+                "use NaN for outcomes that are not new"
+            )
+        return y, seen, missing
 
     def _missing(self, decision: Decision) -> BoolArray:
         """Return which outcomes of `decision` have not come yet."""

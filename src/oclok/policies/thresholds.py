@@ -14,7 +14,8 @@ Groups whose index is below their threshold are ruled out for the round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -121,10 +122,9 @@ class GroupThresholds(UCBPolicy):
             super().update(decision, outcomes)
             return
         pairs = as_pairs(outcomes, count, allow_nan=True)
-        seen = ~np.isnan(pairs[:, 1])
-        learned = self._groups_given(decision.contexts[seen], pairs[seen, 1])
-        super().update(decision, pairs[:, 0])
-        self.group_posterior = learned
+        _, seen, _ = self._new_outcomes(decision, pairs[:, 0])
+        with self._groups_given(decision.contexts[seen], pairs[seen, 1]):
+            super().update(decision, pairs[:, 0])
         self._grouped = [t for t in self._grouped if self._pending.get(t)]
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
@@ -137,9 +137,8 @@ class GroupThresholds(UCBPolicy):
             return
         X = self._as_contexts(contexts)
         pairs = as_pairs(outcomes, len(X), allow_nan=False)
-        learned = self._groups_given(X, pairs[:, 1])
-        super().observe(X, pairs[:, 0])
-        self.group_posterior = learned
+        with self._groups_given(X, pairs[:, 1]):
+            super().observe(X, pairs[:, 0])
 
     def discard(self, decision: Decision) -> None:
         """Stop waiting for the outcomes of `decision` that have not come."""
@@ -206,13 +205,16 @@ class GroupThresholds(UCBPolicy):
             )
         return chosen
 
-    def _groups_given(self, contexts: FloatArray, outcomes: FloatArray) -> Posterior:
-        """Return the group posterior with `outcomes`; a new one, as f may yet fail to learn."""
-        if len(outcomes) == 0:
-            return self.group_posterior
-        learned = self.group_posterior.copy()
-        learned.update(contexts, outcomes)
-        return learned
+    @contextmanager
+    def _groups_given(self, contexts: FloatArray, outcomes: FloatArray) -> Iterator[None]:
+        """Learn group outcomes, and take them back if the rewards cannot be learned."""
+        if len(outcomes):
+            self.group_posterior.update(contexts, outcomes)
+        try:
+            yield
+        except BaseException:
+            self.group_posterior.forget_last(len(outcomes))
+            raise
 
 
 class _AmongGood(RestrictedOracle):

@@ -49,6 +49,8 @@ class Posterior(Persistent, ABC):
         observations: contexts, outcomes and weights learned so far.
     """
 
+    _is_finite = True
+
     def __init__(self, kernel: Kernel | Covariance, noise_std: float) -> None:
         self.prior = compiled(kernel)
         self.noise_std = as_noise_std(noise_std)
@@ -152,6 +154,16 @@ class Posterior(Persistent, ABC):
         outcomes = known.outcomes.copy()
         outcomes[positions] = as_outcomes(after, len(X))
         self._relearn(known.contexts, outcomes, known.weights)
+
+    def forget_last(self, count: int) -> None:
+        """Unlearn the latest `count` outcomes, by learning all others anew."""
+        if not count:
+            return
+        X, y, weights = (each.copy() for each in self.observations.at(slice(len(self) - count)))
+        other = self.empty()
+        if len(y):
+            other.update(X, y, weights)
+        self.__dict__.update(other.__dict__)
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""

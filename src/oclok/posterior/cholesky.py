@@ -29,6 +29,8 @@ PANEL = 192
 class GrowingCholesky(Persistent):
     """Lower triangular factor L of a growing positive definite matrix."""
 
+    _is_finite = True
+
     def __init__(self) -> None:
         self._left: list[FloatArray] = []
         self._corner: list[FloatArray] = []

@@ -56,6 +56,8 @@ class Regression(Persistent):
         information_gain: ½ log det(I + V⁻¹ΦᵀΦV⁻¹).
     """
 
+    _is_finite = True
+
     def __init__(self, rank: int) -> None:
         self.S = np.asfortranarray(np.eye(rank))
         self.m = np.zeros(rank)
