@@ -12,8 +12,8 @@ tree, what JSON does not know is an object with one `$` key:
     {"$object": "TopK", "state": {…}}          a `Persistent` object; the first is number 0
     {"$same": 3}                               the object of that number once more
 
-docs/file-format.md has the schema, the names in the state of every class. A change to one is a new
-version, and a function in `MIGRATIONS` that turns trees of the version before into it.
+Names in a state are attributes of the class. A change to one is a new version of the format, and a
+function in `MIGRATIONS` that turns trees of the version before into it.
 
 Only classes that are already imported and derive from `Persistent` are ever made from a file.
 """

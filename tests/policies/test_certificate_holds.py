@@ -121,7 +121,7 @@ def test_a_greedy_solver_keeps_the_bound_on_the_regret_against_alpha() -> None:
 
 
 def test_outcomes_that_stay_away_because_they_are_poor_break_the_bound() -> None:
-    """What the assumption of arrival rules out: docs/theory.md has the example."""
+    """What the assumption of arrival rules out: docs/explanation/theory.md names it."""
     rng = np.random.default_rng(0)
     chosen = OClokUCB(RBF(0.1), 1.0, TopK(1), DELTA)
     arms, means, regret = np.array([[0.0], [1.0]]), np.array([0.0, 1.1]), 0.0

@@ -1,7 +1,7 @@
 """What every posterior is: a belief about f, made of contexts and noisy outcomes.
 
 To add one, derive from `Posterior`, write `predict`, `update`, `inducing` and
-`information_gain` (docs/extending.md has one in 40 lines), and run
+`information_gain` (docs/howto/extend.md has one in 40 lines), and run
 `oclok.testing.check_posterior` on it. The other methods have defaults that use these; a
 posterior overrides the ones it can do faster.
 """

@@ -12,7 +12,7 @@ is left out and what is rounded are bounded alike, entry by entry:
     |std - exact|   ≤  g√v + (1 + g)δ + √s η  =:  d
     |mean - exact|  ≤  |a|σ (√s η + s(√v + d))
 
-docs/dictionary.md derives them.
+docs/explanation/dictionary.md derives them.
 """
 
 from __future__ import annotations
