@@ -275,10 +275,12 @@ class Decisions(Persistent):
         ids = list(self._row)[len(self._row) - len(rows) :]
         counts = np.diff(np.append(self._starts, len(self._arms)))[rows]
         row = np.repeat(np.arange(len(rows)), counts)
-        arms = np.arange(len(row)) + (self._starts[rows] - np.cumsum(counts) + counts)[row]
+        arms: IntArray | slice = slice(len(self._arms) - len(row), len(self._arms))
+        if len(rows) and rows[0] + len(rows) < len(self._ids):  # there are gaps
+            arms = np.arange(len(row)) + (self._starts[rows] - np.cumsum(counts) + counts)[row]
         table = {name: self._tables[name][rows] for name in ("round", "decided", "noise")}
         for name in ("status", "outcomes", "mean", "std"):
-            table[name] = self._tables[name][arms]
+            table[name] = self._tables[name][: len(self._arms)][arms].copy()
         return History(ids, row=row, **table)
 
     def waiting_contexts(self, most: int) -> FloatArray:

@@ -1,5 +1,5 @@
 """Answers that are not computed, sent or even packed again while nothing has changed."""
-# Tested in tests/service/test_routes.py: answers are asked for twice over HTTP.
+# Tested in tests/service/test_page.py: answers are asked for twice over HTTP.
 
 from __future__ import annotations
 

@@ -53,7 +53,9 @@ def learned(service: Service, replica: Replica) -> Learned:
 def _curves(service: Service, replica: Replica) -> list[FeatureCurve]:
     schema = replica.agent.schema
     arms = _recent(service, replica)
-    if schema is None or not arms or not replica.agent.counts()["learned"]:
+    counts = replica.agent.counts()
+    known = sum(counts[word] for word in ("learned", "corrected", "defaulted", "observed"))
+    if schema is None or not arms or not known:
         return []
     names = [name for name, feature in schema.features.items() if feature.width][:MOST_FEATURES]
     curves = [_curve(replica, arms, name) for name in names]

@@ -85,12 +85,17 @@ export function agentPage(main, name) {
     traffic.draw(history);
   }
 
-  async function showLift(agent) {
-    if (!agent.settings.holdout) return;
-    const { body: lift } = await ask(agentPath(name, "/lift"));
+  // Beyond a control group where there is one, else, in shadow mode, beyond the system that decides.
+  async function showLift({ settings: { holdout, guard, mode } }) {
+    if (!holdout && !guard && mode !== "shadow") return;
+    const { body: lift } = await ask(agentPath(name, mode === "shadow" && !holdout ? "/comparison" : "/lift"));
+    const signed = (value) => (value > 0 ? "+" : "") + number(value);
+    const isKnown = lift.lower !== null && lift.upper !== null && lift.verdict !== "too early";
+    const than = lift.baseline ? `the baseline (${number(lift.baseline.decisions)} decisions)` : "the system that decides, as the model expects";
+    const guarded = lift.guard ? ` The guard stepped in ${number(lift.guard.stepped_in)} times.` : "";
     worth.show("Lift", true);
-    worth.set("Lift", lift.lower === null ? "too early" : `${number(lift.lower)} to ${number(lift.upper)}`,
-      `outcome per decision beyond the control group (${percent(agent.settings.holdout)} of decisions)`);
+    worth.set("Lift", isKnown ? `${signed(lift.lower)} to ${signed(lift.upper)}` : "Too early",
+      `outcome per decision beyond ${than}, ${percent(lift.level)} interval.${guarded}`);
   }
 
   function showLearned({ features, kernels: members }) {

@@ -3,6 +3,9 @@ import { ask, agentPath } from "/static/api.js";
 import { verdictChip } from "/static/verdict.js";
 import { el, number, section, table } from "/static/dom.js";
 
+//: Agents on a page.
+const MOST = 100;
+
 export function agentsPage(main) {
   const list = table("Agents, with how each of them is", [
     { name: "Agent" }, { name: "State" }, { name: "Decisions", right: true }, { name: "Outcomes learned", right: true },
@@ -11,15 +14,18 @@ export function agentsPage(main) {
   const speed = table("Time per call of the process that answered, over its latest 1,000 calls", [
     { name: "Call" }, { name: "Calls", right: true }, { name: "Median", right: true }, { name: "99%", right: true },
   ]);
-  const agents = section("Agents", list.node);
+  const after = new URLSearchParams(location.search).get("after") ?? "";
+  const more = el("p", { class: "pager" });
+  const agents = section("Agents", list.node, more);
   const empty = firstSteps();
   const server = section("Server", speed.node);
   main.append(el("h1", {}, "Agents"), empty, agents, server);
   empty.hidden = agents.hidden = server.hidden = true;
   return async () => {
-    const { body, changed } = await ask("/v1/agents");
-    empty.hidden = body.length > 0;
-    agents.hidden = server.hidden = body.length === 0;
+    const { body, changed } = await ask(`/v1/agents?most=${MOST}&after=${encodeURIComponent(after)}`);
+    empty.hidden = body.length > 0 || after !== "";
+    more.replaceChildren(...(body.length < MOST ? [] : [el("a", { href: `/?after=${encodeURIComponent(body.at(-1).name)}` }, "More agents")]));
+    agents.hidden = server.hidden = !empty.hidden;
     if (!changed) return false;
     list.fill(body.map((agent) => ({
       key: agent.name,

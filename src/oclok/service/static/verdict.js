@@ -14,8 +14,9 @@ const LINKS = {
   constant: ["#learned", "Show features"], ignored: ["#settings", "Show settings"],
 };
 
-export function verdictChip({ level }) {
-  return el("span", { class: `chip verdict ${level}` }, WORDS[level]);
+export function verdictChip({ level, summary }) {
+  const isUnknown = level === "grey" && !summary.startsWith(WORDS.grey);
+  return el("span", { class: `chip verdict ${level}` }, isUnknown ? "Unknown" : WORDS[level]);
 }
 
 export function verdictPanel() {

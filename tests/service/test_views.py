@@ -1,0 +1,68 @@
+"""What the API answers about agents, where it is decided."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oclok.agent.health import Finding
+from oclok.policies.calibration import calibrate
+from oclok.service import views
+from oclok.service.database import Database
+from oclok.service.service import Service
+
+ASKED = {"oracle": None, "include": [], "exclude": [], "id": None, "chosen": None}
+CALM = calibrate(np.random.default_rng(0).standard_normal(200), np.ones(200))
+
+
+def test_the_worst_finding_decides_and_says_what_to_do_in_terms_of_the_api():
+    findings = [Finding("lost", "warning", "60% of outcomes are lost"), Finding("late", "info", "")]
+    seen = views.verdict(findings, CALM)
+    assert (seen.level, seen.kind) == ("amber", "lost")
+    assert seen.summary == "60% of outcomes are lost."
+    assert "`default_outcome`" in seen.action
+    assert views.verdict([Finding("lost", "error", "x")], CALM).level == "red"
+
+
+def test_a_few_outcomes_are_too_early_unless_something_is_wrong():
+    few = calibrate(np.zeros(3), np.ones(3))
+    assert views.verdict([], few).level == "grey"
+    assert "3 of 50" in views.verdict([], few).summary
+    assert views.verdict([Finding("constant", "info", "")], CALM).level == "green"
+    assert views.verdict([Finding("quarantine", "warning", "x")], few).level == "amber"
+
+
+def test_actions_speak_of_the_api_not_of_python():
+    for action in views.ACTIONS.values():
+        assert "=" not in action
+        assert "()" not in action
+
+
+@pytest.mark.parametrize("default", [None, 0.5])
+def test_statuses_are_those_of_the_log_once_an_agent_has_forgotten(storage, make_arms, default):
+    Database(storage).migrate()
+    service = Service(Database(storage))
+    deadline = None if default is None else 1e9
+    service.put_agent(
+        "a",
+        {
+            "oracle": {"kind": "TopK", "k": 3},
+            "outcome_range": [0, 9],
+            "deadline": deadline,
+            "default_outcome": default,
+        },
+    )
+    answer = service.decide("a", ASKED | {"arms": make_arms(np.random.default_rng(0)), "id": "d"})
+    first, second, third = (arm["id"] for arm in answer["chosen"])
+    told = {"decision": "d", "correct": False, "accept": False}
+    service.learn(
+        "a", [told | {"arm": first, "outcome": 1.0}, told | {"arm": second, "outcome": 2.0}]
+    )
+    service.learn("a", [told | {"arm": second, "outcome": 3.0, "correct": True}])
+    replica = service.replica("a")
+    before = {o.arm: (o.status, o.outcome) for o in views.decision(service, replica, "d").outcomes}
+    assert before[third] == ("waiting", None)
+    replica.agent = type(replica.agent)(replica.agent.oracle, policy=replica.learner)  # forgets
+    after = {o.arm: (o.status, o.outcome) for o in views.decision(service, replica, "d").outcomes}
+    unseen = ("never_came", None) if default is None else ("defaulted", default)
+    assert after == {first: ("learned", 1.0), second: ("corrected", 3.0), third: unseen}
