@@ -30,13 +30,14 @@ def install(app: FastAPI) -> None:
 def _tidied(description: dict[str, Any]) -> dict[str, Any]:
     for operations in description["paths"].values():
         for operation in operations.values():
-            for answer in operation["responses"].values():
-                for content in answer.get("content", {}).values():
-                    content.setdefault("schema", {"type": "string"})
-                if PROBLEM in answer.get("content", {}):  # FastAPI describes it as plain JSON
+            for status, answer in operation["responses"].items():
+                if int(status) >= 400:  # FastAPI describes problems as plain JSON
                     answer["content"] = {
                         PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}
                     }
-    description["components"]["schemas"].pop("JsonValue", None)
+                for content in answer.get("content", {}).values():
+                    content.setdefault("schema", {"type": "string"})
+    for name in ("JsonValue", "HTTPValidationError", "ValidationError"):
+        description["components"]["schemas"].pop(name, None)
     description["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS]
     return description
