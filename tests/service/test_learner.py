@@ -103,6 +103,63 @@ def test_what_fails_has_no_effect_and_counts_as_a_step(caplog):
     assert "failed" in caplog.text
 
 
+def test_any_error_that_is_the_same_everywhere_counts_as_a_step(caplog):
+    class Wrong(UCB):
+        """Cannot learn."""
+
+        def observe(self, contexts, outcomes) -> None:
+            raise ZeroDivisionError
+
+    learner = Learner(Wrong(oracle=TopK(2)))
+    learner.observe(np.eye(3), np.ones(3))
+    assert learner.work()
+    assert (learner.steps, learner.waiting) == (1, 0)
+    assert "had no effect" in caplog.text
+
+
+def test_a_policy_that_is_adopted_knows_steps_that_come_later():
+    ahead, behind = Learner(UCB(oracle=TopK(2))), Learner(UCB(oracle=TopK(2)))
+    taught(ahead, np.random.default_rng(0), 5)
+    taught(behind, np.random.default_rng(0), 2)  # 5 of 11 steps, of which the last is another one
+    ahead.catch_up(9)
+    X = np.random.default_rng(1).random((20, 3))
+    expected = ahead.propose(X).belief.index
+    behind.adopt(9, persistence.loads(ahead.dumped()[1]))
+    assert (behind.steps, behind.waiting) == (9, 0)
+    for _ in range(4):
+        behind.observe(np.eye(3), np.ones(3))  # steps 6 to 9
+    assert behind.waiting == 0
+    behind.catch_up()
+    np.testing.assert_allclose(behind.propose(X).belief.index, expected, atol=1e-9)
+    behind.observe(np.eye(3), np.ones(3))
+    assert behind.work()
+    assert behind.steps == 10
+    behind.adopt(9, UCB(oracle=TopK(2)))
+    assert behind.steps == 10
+
+
+def test_it_can_be_asked_while_it_is_written_down():
+    class Slow(UCB):
+        """Takes its time to be written down."""
+
+        writing, go = threading.Event(), threading.Event()
+
+        def _state(self) -> dict:
+            self.writing.set()
+            assert self.go.wait(60)
+            return super()._state()
+
+    learner = Learner(Slow(oracle=TopK(2)))
+    learner.observe(np.eye(3), np.ones(3))
+    learner.catch_up()
+    thread = threading.Thread(target=learner.dumped)
+    thread.start()
+    assert Slow.writing.wait(60)
+    assert len(learner.propose(np.eye(3)).super_arm) == 2
+    Slow.go.set()
+    thread.join(60)
+
+
 def test_an_error_that_other_processes_may_not_have_leaves_the_step_to_be_tried_again():
     class Short(UCB):
         """Has no memory for the first step."""
@@ -124,10 +181,12 @@ def test_an_error_that_other_processes_may_not_have_leaves_the_step_to_be_tried_
     assert (learner.steps, len(learner.posterior)) == (1, 3)
 
 
-def test_it_is_saved_with_all_it_was_taught():
+def test_it_is_saved_with_its_policy_beside_it():
     learner = Learner(UCB(oracle=TopK(2)))
     taught(learner, np.random.default_rng(0), 5)
-    loaded = persistence.loads(persistence.dumps(learner))
+    loaded, given = persistence.loads(persistence.dumps(learner)), learner.given
+    steps, policy = learner.dumped(given)
+    loaded.adopt(steps, persistence.loads(policy))
     assert (loaded.steps, loaded.round, loaded.waiting) == (11, 5, 0)
     X = np.random.default_rng(1).random((4, 3))
     expected = learner.propose(X).belief.index

@@ -17,10 +17,13 @@ from oclok.service.learner import PAUSE
 from oclok.service.replica import Replica
 from oclok.service.server import return_free_memory
 from oclok.service.service import Service
+from oclok.service.sharing import Sharing, shared_folder
 
 LOGGER = logging.getLogger("oclok.service")
 #: Seconds between looks at the log.
 EVERY = 0.2
+#: Seconds until a step of learning that failed is tried again, at first and at last.
+RETRY_AFTER, LATEST_RETRY = 0.2, 10.0
 #: Seconds between two times that free memory is returned.
 TRIM_EVERY = 20.0
 #: Seconds between two checks that no event is missing, and between two summaries of an agent.
@@ -45,6 +48,8 @@ class Background:
             for target in (self._run, self._learn)
         ]
         self._stop = threading.Event()
+        self._sharing = Sharing(shared_folder())
+        self._failed: dict[int, tuple[int, float]] = {}
         self._trimmed = self._checked = 0.0
         self.is_ready = False
 
@@ -58,6 +63,7 @@ class Background:
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=5)
+        self._sharing.close()
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -74,15 +80,26 @@ class Background:
     def _learn(self) -> None:
         while not self._stop.is_set():
             self._service.work_available.clear()
-            try:
-                steps = [replica.learner.work() for replica in self._service.replicas]
-            except Exception:
-                LOGGER.exception("learning failed")
-                steps = [True]
-            if any(steps):
+            taken = [self._step(replica) for replica in self._service.replicas]
+            if any(taken):
                 time.sleep(PAUSE)
             else:
                 self._service.work_available.wait(EVERY)
+
+    def _step(self, replica: Replica) -> bool:
+        """Take a step of learning for an agent; one that fails is tried again after a while."""
+        failures, again = self._failed.get(replica.id, (0, 0.0))
+        if time.monotonic() < again:
+            return False
+        try:
+            was_taken = self._sharing.work(replica.id, replica.learner)
+        except Exception:
+            pause = min(RETRY_AFTER * 2**failures, LATEST_RETRY)
+            self._failed[replica.id] = failures + 1, time.monotonic() + pause
+            LOGGER.exception("agent %s: learning failed; again in %g s", replica.name, pause)
+            return False
+        self._failed.pop(replica.id, None)
+        return was_taken
 
     def _work(self) -> None:
         if os.environ.get("OCLOK_PARENT", str(os.getppid())) != str(os.getppid()):
@@ -130,7 +147,6 @@ class Background:
             if replica.snapshot_size > SAVED_AS_IT_IS:
                 saved = Replica(row, self._service.log)  # reads the log: no request waits for it
                 saved.build()
-            saved.learner.catch_up()
             seq, content = saved.dumped()
             self._service.log.save_snapshot(replica.id, seq, content)
             replica.snapshot_seq, replica.snapshot_size = seq, len(content)

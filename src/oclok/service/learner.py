@@ -1,7 +1,13 @@
-"""A policy that learns beside requests: what it is taught waits in a queue, in its order.
+"""A policy that learns beside requests: steps of learning wait in a queue, in their order.
 
-Teaching is a sequence of steps, the same in every process, as it is a function of the log. What a
-policy thinks is a function of the number of steps that it has taken: a decision's `model_version`.
+The steps are a function of the log, and so the same in every process. What a policy thinks is a
+function of the number of steps that it has taken: the `model_version` of a decision. So a process
+may take the steps itself, or adopt the policy of another process that has taken more.
+
+Two locks, always taken in this order, and never while the log or a solver is waited for:
+
+    _learning   held by the one thread that takes steps, or writes the policy down
+    _turn       held while the policy changes or is asked
 """
 
 from __future__ import annotations
@@ -17,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from oclok import persistence
 from oclok.decision import Propensities
-from oclok.errors import OclokError
 from oclok.oracles import TopK
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Played, Policy, Proposal
@@ -36,10 +42,17 @@ AT_ONCE = 500
 BEHIND = 0.3
 #: Seconds between two steps in which those who ask get their turn.
 PAUSE = 2e-4
+#: How often the policy is written down beside those who ask, before they have to wait.
+DUMPS = 3
 #: The regret is computed anew when there are this many times the rounds.
 GROWTH = 1.5
-#: Steps that may wait; whoever teaches more takes them.
-MOST_WAITING = 2_000
+#: The same for a process that follows another one: beyond, it takes the steps itself.
+BEHIND_LEADER = 5.0
+#: Steps that may wait; beyond, the thread that adds one takes them.
+MOST_WAITING = 5_000
+#: Errors that other processes need not have: the step is tried again. Any other error is a function
+#: of policy and step, the same everywhere, and a policy that raises it has not changed.
+TRANSIENT = (MemoryError, OSError)
 
 
 class Learner(Policy):
@@ -50,6 +63,7 @@ class Learner(Policy):
 
     Attributes:
         steps: how many steps the policy has taken.
+        is_following: another process learns, and its policy is adopted from time to time.
     """
 
     #: May be asked while it learns.
@@ -60,7 +74,7 @@ class Learner(Policy):
     def __init__(self, policy: GPPolicy) -> None:
         super().__init__(policy.oracle)
         self.policy = policy
-        self.steps = 0
+        self.steps = self._given = 0
         self._set_up()
 
     @property
@@ -166,17 +180,45 @@ class Learner(Policy):
 
     def work(self) -> bool:
         """Take the next step; return whether there was one."""
-        with self._turn:
+        with self._learning, self._turn:
+            self._forget_taken()
             if not self._queue:
                 return False
-            _, name, arguments = self._queue[0]
+            _, _, name, arguments = self._queue[0]
             try:
                 getattr(self.policy, name)(*arguments)
-            except OclokError:  # the same in every process
+            except TRANSIENT:
+                raise
+            except Exception:
                 LOGGER.exception("a step of learning (%s) failed and had no effect", name)
-            self._queue.popleft()  # any other error leaves the step where it is, to be tried again
+            self._queue.popleft()
             self.steps += 1
         return True
+
+    @property
+    def given(self) -> int:
+        """How many steps there are, taken or waiting."""
+        return self._given
+
+    def dumped(self, least: int = 0) -> tuple[int, bytes]:
+        """Return the number of steps taken, at least `least`, and the policy after them.
+
+        The policy can be asked meanwhile.
+        """
+        with self._learning:
+            self.catch_up(least)
+            for _ in range(DUMPS):
+                with contextlib.suppress(RuntimeError):  # asking filled a cache at this moment
+                    return self.steps, persistence.dumps(self.policy)
+            with self._turn:
+                return self.steps, persistence.dumps(self.policy)
+
+    def adopt(self, steps: int, policy: GPPolicy) -> None:
+        """Replace the policy by that of another process, unless it has taken no more steps."""
+        with self._learning, self._turn:
+            if steps > self.steps:
+                self.policy, self.steps = policy, steps
+                self._forget_taken()
 
     def catch_up(self, until: int | None = None) -> None:
         """Take all steps that are due, or as many as make `until` in all."""
@@ -195,20 +237,29 @@ class Learner(Policy):
             self._later(name, X[rows], y[rows])
 
     def _later(self, name: str, *arguments: Any) -> None:
-        self._queue.append((time.monotonic(), name, arguments))
+        self._given += 1
+        if self._given > self.steps:  # a policy that was adopted may know it
+            self._queue.append((self._given, time.monotonic(), name, arguments))
         if len(self._queue) > MOST_WAITING:
             self.catch_up()
 
+    def _forget_taken(self) -> None:
+        """Drop steps that the policy took before it was adopted."""
+        while self._queue and self._queue[0][0] <= self.steps:
+            self._queue.popleft()
+
     def _is_behind(self) -> bool:
         try:
-            return time.monotonic() - self._queue[0][0] > BEHIND
+            behind = BEHIND_LEADER if self.is_following else BEHIND
+            return time.monotonic() - self._queue[0][1] > behind
         except IndexError:
             return False
 
     def _set_up(self) -> None:
         """Make what is not saved."""
-        self._queue: deque[tuple[float, str, tuple[Any, ...]]] = deque()
-        self._turn = threading.RLock()
+        self._queue: deque[tuple[int, float, str, tuple[Any, ...]]] = deque()
+        self._turn, self._learning = threading.RLock(), threading.RLock()
+        self.is_following = False
         self._asked = threading.local()
         self._regret = None
         self._judging = threading.Lock()
@@ -220,10 +271,11 @@ class Learner(Policy):
         raise NotImplementedError  # the policy learns
 
     def _state(self) -> dict[str, Any]:
-        self.catch_up()
-        hidden = ("_queue", "_turn", "_asked", "_regret", "_judging")
-        return {name: value for name, value in self.__dict__.items() if name not in hidden}
+        """Return everything but the policy, which is written down apart by `dumped`."""
+        return {"oracle": self.oracle, "round": self.round, "given": self._given}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
+        """Wait for `adopt` to bring the policy."""
+        Policy.__init__(self, state["oracle"])
+        self.round, self._given, self.steps = state["round"], state["given"], -1
         self._set_up()

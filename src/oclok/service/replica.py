@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -25,14 +26,16 @@ from oclok.agent.request import Proposal
 from oclok.errors import InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
-from oclok.policies import UCB, Played, ThompsonSampling
+from oclok.policies import UCB, GPPolicy, Played, ThompsonSampling
 from oclok.policies.gp import Discount, Window
 from oclok.service.decisions import Result, restored
-from oclok.service.learner import Learner
+from oclok.service.learner import TRANSIENT, Learner
 from oclok.service.log import AgentRow, Event, Log
 from oclok.service.requests import Settings
 
 LOGGER = logging.getLogger("oclok.service")
+#: A snapshot is the length of the agent, the steps of its policy, the agent, and the policy.
+_HEAD = struct.Struct(">QQ")
 
 
 @dataclass(eq=False)
@@ -96,6 +99,7 @@ class Replica:
     Attributes:
         agent: the agent as of event `seq`.
         lock: to be held while `agent` and `seq` must fit together.
+        is_broken: an event was applied in part, for want of memory, say: build another one.
         work_available: is set when there is something to learn.
     """
 
@@ -109,6 +113,7 @@ class Replica:
         self.lock = threading.RLock()
         self.work_available = threading.Event()
         self._awaited: list[Results] = []
+        self.is_broken = False
         self._own: dict[int, tuple[Event, Proposal | None]] = {}  # made here, not applied yet
         self._proposal: Proposal | None = None  # of the event that is being applied
         self._log, self._row = log, row
@@ -144,10 +149,15 @@ class Replica:
         """Let an event, the next one in the log, happen to the agent."""
         with self.lock:
             assert event.seq == self.seq + 1, "events are applied in their order"
+            if self.is_broken:
+                raise StorageError(f"agent {self.name!r} is built again; try again")
             self._time = event.time
             _, self._proposal = self._own.pop(event.seq, (None, None))
             try:
                 _APPLY[event.kind](self, event)
+            except TRANSIENT:
+                self.is_broken = True  # it may have changed in part
+                raise
             except Exception:
                 # The same in every process: the event is part of the log, and had no effect.
                 LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
@@ -187,19 +197,25 @@ class Replica:
 
     def dumped(self) -> tuple[int, bytes]:
         """Return the agent as bytes, and the number of the event that it has read up to."""
-        with self.lock, self.learner.paused():
-            return self.seq, persistence.dumps(self.agent)
+        with self.lock:
+            seq, given, agent = self.seq, self.learner.given, persistence.dumps(self.agent)
+        steps, policy = self.learner.dumped(given)  # nothing waits for this
+        return seq, _HEAD.pack(len(agent), steps) + agent + policy
 
     def _load_snapshot(self) -> None:
         found = self._log.snapshot(self.id)
         if found is None:
             return
         try:
-            agent = persistence.loads(found[1])
-        except StorageError as reason:  # written by another version: the log has it all
+            size, steps = _HEAD.unpack_from(found[1])
+            agent = persistence.loads(found[1][_HEAD.size : _HEAD.size + size])
+            policy = persistence.loads(found[1][_HEAD.size + size :])
+        except (StorageError, struct.error) as reason:  # of another version: the log has it all
             LOGGER.warning("agent %s: snapshot not used: %s", self.name, reason)
             return
         if isinstance(agent, Agent) and isinstance(agent.policy, Learner):
+            assert isinstance(policy, GPPolicy)
+            agent.policy.adopt(steps, policy)
             self.agent, self.seq = agent, found[0]
             self.snapshot_seq, self.snapshot_size = found[0], len(found[1])
 

@@ -15,6 +15,7 @@ from oclok.service.access import Keys, is_loopback
 from oclok.service.config import Config
 from oclok.service.connections import Connection
 from oclok.service.database import Database
+from oclok.service.sharing import FOLDER
 from oclok.service.telemetry import logging_config
 
 #: Tells workers which process started them.
@@ -47,6 +48,8 @@ def serve(config: Config) -> None:
         os.environ[PARENT] = str(os.getpid())
         folder = tempfile.TemporaryDirectory(prefix="oclok-metrics-")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder.name
+        models = tempfile.TemporaryDirectory(prefix="oclok-models-")
+        os.environ[FOLDER] = models.name
     listening = _listen(host, port)
     scheme = "http" if config.tls_certificate is None else "https"
     shown = f"[{host}]" if ":" in host else host

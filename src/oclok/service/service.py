@@ -56,9 +56,11 @@ class Service:
     def replica(self, name: str) -> Replica:
         """Return the model of an agent, built from the log if need be."""
         replica = self._replicas.get(name)
-        if replica is None:
+        if replica is None or replica.is_broken:
             with self._locks.setdefault(name, threading.Lock()):  # others do not wait for it
-                replica = self._replicas.get(name) or self._built(name)
+                replica = self._replicas.get(name)
+                if replica is None or replica.is_broken:
+                    replica = self._built(name)
         replica.used = time.monotonic()
         return replica
 

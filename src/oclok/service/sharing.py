@@ -1,0 +1,119 @@
+"""Learning once: of the workers that share a folder, one learns for an agent, the others follow.
+
+The leader of an agent holds a lock on a file, which the system releases if the process dies; the
+next worker to ask for it leads from then on. The leader publishes its policy with the number of
+steps it has taken; the others adopt it. Nothing depends on who leads, or on whether anybody does:
+the steps are the same everywhere, and a worker whose leader is slow takes them itself. Workers of
+other machines have a folder, and a leader, of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import IO
+
+from oclok import persistence
+from oclok.errors import StorageError
+from oclok.policies import GPPolicy
+from oclok.service.learner import Learner
+
+try:
+    import fcntl
+except ImportError:  # Windows: every worker learns
+    fcntl = None  # type: ignore[assignment]
+
+#: By this workers know their folder.
+FOLDER = "OCLOK_SHARED"
+#: Seconds between two publications, at least, and as a multiple of what the last one took.
+EVERY, MULTIPLE = 0.5, 20.0
+#: Seconds between two looks for a publication, or for a leader that is gone.
+LOOK_EVERY = 0.2
+
+
+class Sharing:
+    """What a worker knows of who learns for its agents.
+
+    Args:
+        folder: that all workers share; alone, a worker leads for every agent.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = None if folder is None or fcntl is None else Path(folder)
+        self._leading: dict[int, IO[bytes]] = {}
+        self._looked: dict[int, float] = {}
+        self._published: dict[int, tuple[int, float]] = {}
+
+    def work(self, agent: int, learner: Learner) -> bool:
+        """Learn, publish, or adopt what is published; return whether a step was taken."""
+        if self._folder is None:
+            return learner.work()
+        now = time.monotonic()
+        learner.is_following = not self._leads(agent, now)
+        if learner.is_following:
+            if self._is_time_to_look(agent, now):
+                self._follow(agent, learner)
+            return False
+        was_taken = learner.work()
+        steps, due = self._published.get(agent, (0, 0.0))
+        if learner.steps > steps and now >= due:
+            self._publish(agent, learner)
+        return was_taken
+
+    def close(self) -> None:
+        """Let others lead."""
+        while self._leading:
+            self._leading.popitem()[1].close()
+
+    def _leads(self, agent: int, now: float) -> bool:
+        assert self._folder is not None
+        if agent in self._leading:
+            return True
+        if now < self._looked.get(agent, 0.0):
+            return False
+        file = open(self._folder / f"{agent}.lock", "ab")  # noqa: SIM115  (kept)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            return False
+        self._leading[agent] = file
+        return True
+
+    def _is_time_to_look(self, agent: int, now: float) -> bool:
+        if now < self._looked.get(agent, 0.0):
+            return False
+        self._looked[agent] = now + LOOK_EVERY
+        return True
+
+    def _publish(self, agent: int, learner: Learner) -> None:
+        assert self._folder is not None
+        start = time.monotonic()
+        steps, content = learner.dumped()
+        temporary = self._folder / f"{agent}.part"
+        temporary.write_bytes(steps.to_bytes(8) + content)
+        temporary.replace(self._path(agent))
+        now = time.monotonic()
+        self._published[agent] = steps, now + max(EVERY, MULTIPLE * (now - start))
+
+    def _follow(self, agent: int, learner: Learner) -> None:
+        try:
+            with open(self._path(agent), "rb") as file:
+                steps = int.from_bytes(file.read(8))
+                if steps <= learner.steps:
+                    return
+                policy = persistence.loads(file.read())
+        except (FileNotFoundError, StorageError):  # not yet there; of another version
+            return
+        assert isinstance(policy, GPPolicy)
+        learner.adopt(steps, policy)
+
+    def _path(self, agent: int) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{agent}.model"
+
+
+def shared_folder() -> str | None:
+    """Return the folder that the workers of this service share, if there are several."""
+    return os.environ.get(FOLDER)
