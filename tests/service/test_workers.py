@@ -9,11 +9,14 @@ import time
 
 import numpy as np
 import pytest
+from pydantic_core import from_json
 
 from oclok import Agent
 from oclok.oracles import TopK
 from oclok.service.database import Database
+from oclok.service.decisions import logged
 from oclok.service.log import Log
+from oclok.service.packing import records
 from oclok.service.replica import Replica
 
 
@@ -34,11 +37,11 @@ def test_two_workers_agree_with_one_agent_that_learned_everything_alone(
     for event in log.after(row.id, 0):
         reader.apply(event)
         if event.kind == "decision":
-            decision = reader.restored(event)
+            decision = reader.restored(event)[0]
             arms = _arms(event)
             alone.decide(arms, include=decision.chosen, id=decision.id)
         elif event.kind == "outcomes":
-            alone.learn(event.decision, dict(_body(event)["outcomes"]))
+            alone.learn(event.decision, dict(from_json(event.body)["outcomes"]))
     assert len(alone.policy.posterior) >= 60
     asked = make_arms(np.random.default_rng(9))
     expected, _ = alone.policy.posterior.predict(
@@ -134,14 +137,8 @@ def test_a_snapshot_makes_the_same_model_as_the_whole_log(storage, settings, mak
     assert again.seq == 80
 
 
-def _body(event) -> dict:
-    from pydantic_core import from_json
-
-    return from_json(event.body)
-
-
 def _arms(event) -> dict:
-    return {arm["id"]: arm["features"] for arm in _body(event)["arms"]}
+    return {arm["id"]: arm["features"] for arm in records(logged(event))}
 
 
 def _wait_until(is_true) -> None:

@@ -158,8 +158,8 @@ class Database:
             connection.close()
         try:
             pooled = self._writer.raw_connection()
-        except sa.exc.OperationalError as reason:
-            raise StorageError(f"the database cannot be reached: {reason.orig}") from None
+        except (sa.exc.OperationalError, self.driver.OperationalError) as reason:
+            raise StorageError(f"the database cannot be reached: {reason}") from None
         connection = pooled.driver_connection
         pooled.detach()
         if not self.is_sqlite:
