@@ -13,7 +13,6 @@ Two locks, always taken in this order, and never while the log or a solver is wa
 from __future__ import annotations
 
 import contextlib
-import copy
 import logging
 import threading
 import time
@@ -130,8 +129,8 @@ class Learner(Policy):
         """
         with self._judging:
             if self._regret is None or self.policy.round >= GROWTH * self._regret.rounds:
-                with self._turn:
-                    twin = copy.deepcopy(self.policy)
+                twin = persistence.loads(self.dumped()[1])
+                assert isinstance(twin, GPPolicy)
                 self._regret = twin.regret()
             return self._regret
 
