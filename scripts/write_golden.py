@@ -140,6 +140,7 @@ MADE: dict[str, Callable[[], Persistent]] = {
         OClokUCB(**GP, oracle=TopK(5), refit_every=4, forget=Discount(0.95))
     ),
     "ucb": lambda: played(UCB(**GP, oracle=TopK(2), width=2.0, forget=Window(15))),
+    "ucb-default": lambda: played(UCB(oracle=TopK(2))),
     "bayes-ucb": lambda: played(BayesUCB(**GP, oracle=TopK(2))),
     "thompson-sampling": lambda: played(ThompsonSampling(**GP, oracle=TopK(2), seed=4)),
     "tcgp-ucb": grouped,

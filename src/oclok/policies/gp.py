@@ -13,6 +13,7 @@ from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Played, Policy, Proposal
 from oclok.policies.calibration import Calibration, calibrate
+from oclok.policies.drift import DriftWatch
 from oclok.policies.regret import Estimate, KeptRounds, Regret
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
@@ -58,7 +59,10 @@ class GPPolicy(Policy):
         refit_every: fit kernel and noise to the outcomes by `fit_kernel` every so many rounds.
             `refits` has the results; if a fit does not improve the likelihood, the kernel stays.
         forget: `Window(outcomes)` or `Discount(rate)`, for a world that moves; not with
-            `posterior`.
+            `posterior`. A mixture needs neither: it is left behind when the world has moved.
+
+    Attributes:
+        changes: rounds in which the world was found to have moved (`drift.py`).
     """
 
     def __init__(
@@ -78,6 +82,8 @@ class GPPolicy(Policy):
         if refit_every is not None and isinstance(self.posterior, MixturePosterior):
             raise InputError("refit_every= needs a kernel to fit; a mixture learns its kernels")
         self.refits: list[KernelFit] = []
+        self.changes: list[int] = []
+        self._watch = DriftWatch() if isinstance(self.posterior, MixturePosterior) else None
         self._dimension = self.posterior.dimension
         self._innovations = GrowableArray()
         self._refitted_at = 0
@@ -141,12 +147,22 @@ class GPPolicy(Policy):
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
         asked = self._predicted(contexts)
         if len(outcomes) <= JUDGED_AT_ONCE:
+            if self._watch is not None:
+                self._follow(self._watch.succeed(self.posterior, asked, outcomes))
             innovations = self.posterior.learn(asked, outcomes)
             self._innovations.extend(np.array(innovations).T)
+            if self._watch is not None:
+                self._watch.watch(self.posterior, innovations[0])
         else:
             self.posterior.update(asked, outcomes)
         if self.refit_every and self.round - self._refitted_at >= self.refit_every:
             self._refit()
+
+    def _follow(self, posterior: Posterior) -> None:
+        """Go on with `posterior`, and take note if it is another one: the world has moved."""
+        if posterior is not self.posterior:
+            self.posterior = posterior
+            self.changes.append(self.round)
 
     def _record(self, played: Played) -> None:
         prediction = played.belief.prediction if isinstance(played, Proposal) else None

@@ -37,8 +37,8 @@ WIDTHS = (0.0, 0.25, 0.5, 1.0)
 ROUNDS, DRAWN, CONTENDERS, SAMPLES = 12, 20, 10, 48
 #: Contenders that do not have the highest means have the highest μ + OPTIMISM · σ.
 OPTIMISM = 1.5
-#: H is the number of rounds so far and this.
-HORIZON = 50
+#: H. Further ahead, what a model promises is worth less, as the model is not quite right either.
+HORIZON = 40
 #: The first rehearsal is after this many rounds; others follow after an EVERY-th of all so far.
 FIRST, EVERY = 4, 4
 #: Weight of the rehearsals before, each time there is another one.
@@ -60,11 +60,15 @@ class Rehearsal(Persistent):
     """
 
     def __init__(self, outcome_range: tuple[float, float] | None = None) -> None:
-        self.width = 1.0
         self._range = as_range(outcome_range)
-        self._scores = np.zeros(len(WIDTHS))
-        self._due = FIRST
+        self.restart(0)
         self.recount(np.empty(0))
+
+    def restart(self, rounds: int) -> None:
+        """Begin anew after this many rounds: the world has moved."""
+        self.width = 1.0
+        self._scores = np.zeros(len(WIDTHS))
+        self._start, self._due = rounds, FIRST
 
     @property
     def range(self) -> tuple[float, float]:
@@ -102,11 +106,11 @@ class Rehearsal(Persistent):
 
     def work(self, posterior: Posterior, kept: KeptRounds) -> None:
         """Rehearse if it is due."""
-        t = kept.rounds
+        t = kept.rounds - self._start
         if t < self._due or len(kept) < 2:
             return
         self._due = t + max(1, t // EVERY)
-        rng = np.random.default_rng([t, len(posterior)])
+        rng = np.random.default_rng([kept.rounds, len(posterior)])
         drawn = kept.draw(ROUNDS, DRAWN, rng)
         if drawn is None:
             return
@@ -121,9 +125,7 @@ class Rehearsal(Persistent):
         mean = np.take_along_axis(mean.reshape(R, M), of, axis=1).ravel()
         noise = posterior.noise_std**2
         try:
-            regret = rehearsed(
-                mean, posterior.covariance(X), noise, A, k, self.range, t + HORIZON, rng
-            )
+            regret = rehearsed(mean, posterior.covariance(X), noise, A, k, self.range, HORIZON, rng)
         except LinAlgError:
             return  # the width stays
         scale = max(float(regret.mean()), np.finfo(np.float64).tiny)

@@ -245,5 +245,10 @@ class UCB(UCBPolicy):
             self._rehearsal.see(outcomes)
             self._rehearsal.work(self.posterior, self._kept)
 
+    def _follow(self, posterior: Posterior) -> None:
+        if posterior is not self.posterior and self._rehearsal is not None:
+            self._rehearsal.restart(self._kept.rounds)
+        super()._follow(posterior)
+
     def _capped(self, index: FloatArray, mean: FloatArray) -> FloatArray:
         return index if self._rehearsal is None else self._rehearsal.capped(index, mean)
