@@ -146,3 +146,15 @@ def test_what_is_no_count_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="k must be an integer of at least 1"):
         as_count(value, "k")
     assert as_count(np.int32(2), "k") == 2
+
+
+def test_contexts_that_nobody_can_write_to_are_not_copied() -> None:
+    X = np.ones((3, 2))
+    X.flags.writeable = False
+    assert as_contexts(X) is X
+    for other in (X[:2], np.ones((3, 2)), X.astype(np.float32), np.asfortranarray(np.ones((3, 2)))):
+        other.flags.writeable = False
+        kept = as_contexts(other if other.base is not None else other.copy())
+        assert kept.dtype == np.float64
+        assert kept.flags.c_contiguous
+        assert not kept.flags.writeable

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from typing import TypeGuard
 
 import numpy as np
 from scipy.linalg.blas import ddot
@@ -26,7 +27,7 @@ def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray
 
     It is read-only, and a copy unless it was read-only already, so it is safe to keep.
     """
-    array = _as_numbers(contexts, "contexts", ContextError)
+    array = contexts if _is_safe(contexts) else _as_numbers(contexts, "contexts", ContextError)
     if array.ndim != 2:
         raise ContextError(
             f"contexts must have shape (M, D), one row per base arm; got shape {array.shape}"
@@ -38,7 +39,7 @@ def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray
     if dimension is not None and array.shape[1] != dimension:
         raise ContextError(f"contexts must have {dimension} columns; got shape {array.shape}")
     result = array
-    if array.flags.writeable or array.base is not None or not _is_plain(array):
+    if not _is_safe(array):
         result = np.array(array, dtype=np.float64, order="C")
         result.flags.writeable = False
     flat = result.reshape(-1)
@@ -191,8 +192,11 @@ def check_kernel(kernel: object) -> None:
         )
 
 
-def _is_plain(array: FloatArray) -> bool:
-    return bool(array.dtype == np.float64 and array.flags.c_contiguous)
+def _is_safe(contexts: object) -> TypeGuard[FloatArray]:
+    """Return whether `contexts` are floats that nobody can write to: no copy is needed."""
+    if type(contexts) is not np.ndarray or contexts.dtype != np.float64:
+        return False
+    return contexts.flags.c_contiguous and not contexts.flags.writeable and contexts.base is None
 
 
 def _as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatArray:

@@ -102,7 +102,8 @@ class Proposal(Played):
     @property
     def is_followed(self) -> bool:
         """Whether what is played is what the policy decided."""
-        return np.array_equal(self.decision.super_arm, self.super_arm)
+        own = self.decision.super_arm
+        return own is self.super_arm or np.array_equal(own, self.super_arm)
 
 
 class Policy(Persistent, ABC):

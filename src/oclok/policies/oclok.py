@@ -135,7 +135,8 @@ class OClokUCB(UCBPolicy):
             widths = decision.index - decision.mean
             if self.condition_on_chosen:
                 beta = float(np.max((widths / np.maximum(decision.std, 1e-300)) ** 2))
-            covariance = self.posterior.covariance(self._predicted(decision.contexts))
+            assert self._latest is not None
+            covariance = self._latest.covariance()
             self._ledger.record_chosen(widths, covariance, lipschitz)
         self._ledger.record(beta, self._allowance(decision, belief.error), lipschitz)
 

@@ -15,7 +15,7 @@ complement S = K(x, x) - VᵀV + σ²I, and C⁻¹(r - Vᵀz) to z.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -54,7 +54,8 @@ class ExactPrediction(Prediction):
 
     def at(self, positions: IntArray) -> ExactPrediction:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        return replace(self, **self._rows(positions), V=self.V[:, positions])
+        rows, V = self._rows(positions), self.V[:, positions]
+        return ExactPrediction(**rows, V=V, prior=self.prior, factor=self.factor)
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""

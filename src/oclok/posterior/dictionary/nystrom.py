@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,9 @@ class NystromPrediction(Prediction):
 
     def at(self, positions: IntArray) -> NystromPrediction:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        return replace(self, **self._rows(positions), features=self.features.at(positions))
+        features = self.features.at(positions)
+        rows = self._rows(positions)
+        return NystromPrediction(**rows, model=self.model, features=features, weights=self.weights)
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance (M, M); correlations of ρ above the tolerance included."""
