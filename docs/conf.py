@@ -44,7 +44,9 @@ autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_inherit_docstrings = True
+autodoc_type_aliases = {
+    name: name for name in ("ArrayLike", "ArmId", "BoolArray", "FloatArray", "IntArray")
+}
 python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
 napoleon_use_rtype = False
