@@ -31,8 +31,7 @@ def test_every_option_is_an_environment_variable(tmp_path):
     assert wrong.returncode == 2
     assert "workers must be at least 1; got 0" in wrong.stderr
     listed = run("keys", "list", OCLOK_STORAGE=f"sqlite:///{tmp_path}/b.db")
-    assert listed.returncode == 0
-    assert (tmp_path / "b.db").exists()
+    assert f"{tmp_path}/b.db: there is no such file" in listed.stderr
 
 
 @pytest.mark.parametrize(
@@ -84,3 +83,23 @@ def test_errors_do_not_show_passwords(url):
         Database(url)
     if "//" in url:
         assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["serve", "--port", "99999"], "port must be from 0 to 65535; got 99999"),
+        (["serve", "--storage", "sqlite:///text.db"], "sqlite:///text.db cannot be opened"),
+        (["replay", "--storage", "sqlite:///text.db"], "sqlite:///text.db cannot be opened"),
+        (["keys", "list"], "sqlite:///oclok.db: there is no such file"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_leaves_no_file(arguments, message, tmp_path):
+    (tmp_path / "text.db").write_text("This is no database. " * 100)
+    done = subprocess.run(
+        [sys.executable, "-m", "oclok", *arguments], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "oclok.db").exists()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from oclok.errors import OclokError
+from oclok.errors import OclokError, StorageError
 from oclok.service.config import Config, with_password
 
 if TYPE_CHECKING:
@@ -99,9 +99,8 @@ def replay(
     from oclok.service.replay import replay as run
 
     database = _database(storage)
-    results = [
-        run(database, name) for name in agent or [row.name for row in Log(database).agents()]
-    ]
+    names = agent or [row.name for row in Log(database).agents()]
+    results = [run(database, name, _show_progress) for name in names]
     for result in results:
         print(result)
     if any(result.differing for result in results):
@@ -131,9 +130,17 @@ def export(
     print(f"{path}: {run(_database(storage), agent, path):,} rows")
 
 
-def _database(storage: str) -> Database:
+def _show_progress(agent: str, share: float) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{agent}: {share:.0%} replayed", end="\r", file=sys.stderr, flush=True)
+
+
+def _database(storage: str, *, create: bool = False) -> Database:
     from oclok.service.database import Database
 
+    path = Path(storage.removeprefix("sqlite:///"))
+    if storage.startswith("sqlite:///") and not create and not path.exists():
+        raise StorageError(f"{storage}: there is no such file; `oclok serve` makes it")
     database = Database(with_password(storage, os.environ.get("OCLOK_PASSWORD_FILE")))
     database.migrate()
     return database
@@ -152,7 +159,7 @@ def add(
     """Make a key and print it; it cannot be seen again."""
     from oclok.service.access import Keys
 
-    print(Keys(_database(storage)).add(name, role, agent))
+    print(Keys(_database(storage, create=True)).add(name, role, agent))
 
 
 @keys_app.command(name="list")

@@ -50,6 +50,8 @@ class Config:
         for name in ("workers", "oracle_searches"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1; got {getattr(self, name)}")
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"port must be from 0 to 65535; got {self.port}")
         if not self.oracle_seconds > 0:
             raise InputError(f"oracle_seconds must be positive; got {self.oracle_seconds}")
         if self.max_models < 0:

@@ -81,13 +81,14 @@ class Database:
     _one_writer: contextlib.AbstractContextManager[Any]
 
     def __init__(self, url: str) -> None:
+        self.name = without_password(url)
         self._appenders: list[Any] = []
         self._inode: tuple[int, int] | None = None
         try:
             parsed = make_url(url)
         except (sa.exc.ArgumentError, ValueError):
             raise StorageError(
-                f"storage must be sqlite:///FILE or postgresql://…; got {without_password(url)!r}"
+                f"storage must be sqlite:///FILE or postgresql://…; got {self.name!r}"
             ) from None
         if parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:"):
             self.is_sqlite = True
@@ -210,8 +211,8 @@ class Database:
         try:
             with self.write() as connection:
                 self._migrate(connection)
-        except sa.exc.OperationalError as reason:
-            raise StorageError(f"the database cannot be opened: {reason.orig}") from None
+        except sa.exc.DatabaseError as reason:
+            raise StorageError(f"{self.name} cannot be opened: {reason.orig}") from None
 
     def close(self) -> None:
         """Close all connections."""

@@ -9,7 +9,7 @@ learning the decisions of that version are made again.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,8 @@ from oclok.service.replica import Replica
 TOLERANCE = 1e-6
 #: Events that can be committed before a decision that does not know of them.
 LOOKAHEAD = 2_000
+#: Events between two reports of progress.
+REPORTED_EVERY = 500
 #: Longest search of an oracle, per decision.
 SEARCH_SECONDS = 1.0
 
@@ -45,8 +47,13 @@ class Replayed:
         return f"{told}, {len(self.differing):,} differ, such as {self.differing[0]}"
 
 
-def replay(database: Database, name: str) -> Replayed:
-    """Rebuild the model of an agent from its log, and make every decision again."""
+def replay(
+    database: Database, name: str, progress: Callable[[str, float], object] = lambda *_: None
+) -> Replayed:
+    """Rebuild the model of an agent from its log, and make every decision again.
+
+    `progress` is called now and then with the agent's name and the share of the log replayed.
+    """
     log = Log(database)
     row = log.agent(name)
     if row is None:
@@ -66,6 +73,8 @@ def replay(database: Database, name: str) -> Replayed:
             _again(replica, heapq.heappop(waiting)[2], result)
         learner.catch_up()
         result.events += 1
+        if result.events % REPORTED_EVERY == 0:
+            progress(name, result.events / row.last)
     return result
 
 
