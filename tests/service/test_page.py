@@ -266,7 +266,7 @@ def test_texts_of_arms_are_shown_as_texts_and_reasons_name_the_constraint(page, 
     assert evil in text
     assert "included by request" in text
     assert "Lima already has 1 of 1" in text
-    assert "Features and evidence" in text
+    assert "Details" in text
     assert page.driver.title == f"oclok · d{world.count} · {world.name}"
     assert not page.all("main img")
     assert page.severe() == []

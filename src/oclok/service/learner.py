@@ -114,6 +114,11 @@ class Learner(Policy):
         with self._turn:
             return self.policy.calibration()
 
+    @property
+    def regret_rounds(self) -> int:
+        """Rounds that the latest regret is of; 0 before there is one."""
+        return 0 if self._regret is None else self._regret.rounds
+
     def latest_regret(self) -> Regret | None:
         """Return the regret as of lately, without waiting; a thread computes it if it is due."""
         if self._judging.acquire(blocking=False):

@@ -56,7 +56,8 @@ ACTIONS = {
 
 def version(replica: Replica) -> str:
     """Return a text that changes when a view of the agent may, and once a minute."""
-    return f"{replica.id}-{replica.seq}-{replica.learner.steps}-{int(time.time() / 60)}"
+    learner, minute = replica.learner, int(time.time() / 60)
+    return f"{replica.id}-{replica.seq}-{learner.steps}-{learner.regret_rounds}-{minute}"
 
 
 def agent(replica: Replica) -> AgentAnswer:

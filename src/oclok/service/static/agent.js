@@ -63,7 +63,7 @@ export function agentPage(main, name) {
     worth.set("Left on the table", regret ? `${per(regret.lower)} to ${per(regret.upper)}` : "–",
       regret ? "per decision, in units of outcome: what the best sets would have earned beyond those chosen, " +
         `as the model sees its first ${number(regret.rounds)} decisions now (95%). It is estimated anew as the model learns.`
-        : "estimated once there are outcomes");
+        : agent.learned + agent.observed ? "is being estimated" : "estimated once there are outcomes");
     worth.set("Next decision", regret ? number(regret.per_round) : "–", regret ? "expected to be left on the table by one more" : "");
     work.set("Open", number(agent.open_decisions), `decisions, ${number(agent.waiting)} outcomes waiting`);
     work.set("Late", number(agent.late), agent.settings.deadline

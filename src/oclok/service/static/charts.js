@@ -26,7 +26,8 @@ export function figure(series, { height = 220, bands = [], time = true, unit = "
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time } },
     axes: [
-      axis(values ? { values: (_, splits) => splits.map((at) => values[at] ?? ""), splits: () => values.map((_, n) => n) } : {}),
+      axis(values ? { values: (_, splits) => splits.map((at) => values[at] ?? ""), splits: () => values.map((_, n) => n) }
+        : time ? { values: times, space: 80 } : {}),
       axis({ size: 52, values: (_, splits) => splits.map((at) => `${Number(at.toPrecision(6))}${unit}`) }),
     ],
     series: [{}, ...series.map(({ stroke, fill, ...rest }) => ({
@@ -40,6 +41,14 @@ export function figure(series, { height = 220, bands = [], time = true, unit = "
   new ResizeObserver(() => chart?.setSize({ width: Math.max(plot.clientWidth, 200), height })).observe(plot);
   charts.add({ redraw: () => { if (latest) { chart?.destroy(); chart = null; draw(...latest); } } });
   return { node, draw };
+}
+
+// Dates where the axis spans days, seconds where it spans minutes.
+function times(chart, splits) {
+  const span = chart.scales.x.max - chart.scales.x.min;
+  const style = span > 2 * 86400 ? { month: "short", day: "numeric" }
+    : { hour: "2-digit", minute: "2-digit", second: span < 600 ? "2-digit" : undefined, hourCycle: "h23" };
+  return splits.map((at) => new Date(at * 1000).toLocaleString([], style));
 }
 
 function legend(series) {
@@ -70,7 +79,7 @@ export function outcomesFigure() {
     { tip: "expected at least", points: none },
     { label: "mean outcome expected when decided, with 95% band", tip: "expected", stroke: "--accent", width: 1.5, points: none, spanGaps: true, key: "band" },
     { label: "mean outcome seen", stroke: "--ink", fill: "--ink", width: 1, paths: dots, points: { ...none, size: 6 }, key: "dot" },
-  ], { bands: [{ series: [1, 2] }] });
+  ], { bands: [{ series: [1, 2] }], height: 300 });
   return {
     node: chart.node,
     draw: (history) => {

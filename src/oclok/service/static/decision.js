@@ -61,7 +61,7 @@ export function decisionPage(main, agent, id) {
     const evidence = arm.evidence.map((near) => el("li", {},
       el("a", { href: `/agents/${encodeURIComponent(agent)}/decisions/${encodeURIComponent(near.decision)}` }, String(near.arm)),
       `: ${number(near.outcome)}, distance ${number(near.distance, 2)}`));
-    return el("details", {}, el("summary", {}, "Features and evidence"), el("dl", { class: "settings" }, ...features),
+    return el("details", {}, el("summary", {}, "Details"), el("dl", { class: "settings" }, ...features),
       ...(evidence.length ? [el("p", { class: "note" }, "Nearest outcomes that were learned:"), el("ul", {}, ...evidence)] : []));
   }
 

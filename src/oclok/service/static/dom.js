@@ -17,6 +17,11 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
+// `this` becomes code.
+export function code(text) {
+  return text.split("`").map((part, n) => (n % 2 ? el("code", {}, part) : part));
+}
+
 export function number(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (Number.isInteger(value) || Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");

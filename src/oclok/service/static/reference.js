@@ -1,6 +1,6 @@
 // The reference of the API, made from its OpenAPI description: every call with examples, to be tried here.
 import { call, key } from "/static/api.js";
-import { el, section } from "/static/dom.js";
+import { code, el, section } from "/static/dom.js";
 
 const main = document.getElementById("main");
 let schemas = {};
@@ -44,7 +44,7 @@ function type(schema) {
 function fields(schema) {
   const rows = Object.entries(schema.properties ?? {}).map(([name, field]) => [
     el("dt", {}, name, schema.required?.includes(name) ? "" : " (optional)"),
-    el("dd", {}, ...type(field), field.description ? `. ${field.description}` : ""),
+    el("dd", {}, ...type(field), ...code(field.description ? `. ${field.description}` : "")),
   ]);
   return el("dl", { class: "fields" }, ...rows.flat());
 }
@@ -53,7 +53,7 @@ function operation(method, path, spec) {
   const body = spec.requestBody?.content?.["application/json"]?.schema;
   const parameters = (spec.parameters ?? []).filter((one) => one.in !== "header");
   const answers = (isWanted) => el("ul", {}, ...Object.entries(spec.responses).filter(([status]) => isWanted(status)).map(answer));
-  const node = section("", el("p", {}, spec.description ?? spec.summary),
+  const node = section("", el("p", {}, ...code(spec.description ?? spec.summary)),
     ...(body ? [el("p", {}, "Takes ", ...type(body))] : []), answers((status) => status < 400),
     el("details", {}, el("summary", {}, "Errors"), answers((status) => status >= 400)), form(method, path, parameters, body));
   node.id = spec.operationId;
@@ -125,7 +125,7 @@ async function start() {
   }
   main.append(el("h2", {}, "Schemas"));
   for (const [name, schema] of Object.entries(schemas)) {
-    const node = section(name, el("p", {}, schema.description ?? ""), fields(schema));
+    const node = section(name, el("p", {}, ...code(schema.description ?? "")), fields(schema));
     node.id = name;
     main.append(node);
   }

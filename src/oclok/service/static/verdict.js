@@ -1,5 +1,5 @@
 // One verdict per agent, by one function of the server; here it only gets a colour and a word.
-import { el } from "/static/dom.js";
+import { code, el } from "/static/dom.js";
 
 const WORDS = { green: "Well", amber: "Look into it", red: "Broken", grey: "Too early" };
 
@@ -42,9 +42,4 @@ const same = (summary, message) => summary.toLowerCase().startsWith(message.toLo
 function where(kind) {
   const [href, text] = LINKS[kind] ?? [];
   return href ? el("a", { href: href.startsWith("#") ? location.search + href : href }, text) : "";
-}
-
-// `this` becomes code.
-function code(text) {
-  return text.split("`").map((part, n) => (n % 2 ? el("code", {}, part) : part));
 }
