@@ -46,7 +46,7 @@ dist:
 oldest: .venv-oldest/ready
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -q -n 2 --hypothesis-profile ci \
 		tests/posterior tests/oracles tests/policies tests/theory tests/testing \
-		tests/test_decision.py tests/test_fitting.py tests/test_golden.py tests/test_persistence.py tests/test_validation.py
+		tests/test_decision.py tests/posterior/test_fitting.py tests/test_golden.py tests/test_persistence.py tests/test_validation.py
 
 .venv-oldest/ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv .venv-oldest

@@ -1,4 +1,4 @@
-"""What learning the kernel costs: rounds of the mixture against a single dictionary, and gradients.
+"""What learning the kernel costs: rounds of the mixture against a single dictionary.
 
 The single posterior is a `DictionaryPosterior` with the kernel and noise that the mixture ends up
 with, for contexts scaled alike: what somebody would use who knew them. RBF(1) on contexts as they
@@ -11,13 +11,12 @@ import math
 from time import process_time
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
 from benchmarks.compare.problems import PROBLEMS
 from benchmarks.report import Result, Row, Target, say
 from oclok.bench.problems.base import Round, fresh_seed
-from oclok.gradients import differentiate
 from oclok.policies import UCB
 from oclok.typing import FloatArray
 
@@ -25,8 +24,6 @@ NAMES = ("crowdsourcing", "channels", "codependency 0.5", "Friedman1", "diabetes
 ROUNDS, FROM, SEED = 250, 50, 100
 #: How often the mixture plays; the least time of each round counts.
 PLAYS = 3
-#: Outcomes at which gradients are measured, with D = 10 and kernel C · RBF(one l per feature).
-SIZES, DIMENSION = (100, 250, 500), 10
 
 
 def run(quick: bool) -> Result:
@@ -47,18 +44,10 @@ def _run(quick: bool) -> Result:
         Target(f"{row['problem']}: slowest round", 20.0, row["slowest"], at_most=True)
         for row in rows
     ]
-    say("mixture: gradients")
-    ratios = {n: _gradient_ratio(n, 5 if quick else 30) for n in SIZES}
-    targets += [
-        Target(f"value and gradient, N = {n}, over scikit-learn's", 0.1, ratio, at_most=True)
-        for n, ratio in ratios.items()
-    ]
     notes = (
         f"CPU time of a round (select and update), one BLAS thread, median from round {FROM} on, "
         f"seed {SEED}; the mixture plays {PLAYS} times, and the least time of each round "
-        "counts. Slowest: the slowest of all rounds over the median of all. Value and gradient of "
-        f"the log likelihood, D = {DIMENSION}, over the same with scikit-learn's array of "
-        "derivatives: " + ", ".join(f"{ratio:.2f} at N = {n}" for n, ratio in ratios.items()) + "."
+        "counts. Slowest: the slowest of all rounds over the median of all."
     )
     return Result("Mixture: what learning the kernel costs", rows, targets, notes)
 
@@ -108,30 +97,6 @@ def _play(players: dict[str, tuple[UCB, list[Round]]], count: int) -> dict[str, 
             policy.update(decision, outcomes)
             times[name][t] += process_time() - start
     return times
-
-
-def _gradient_ratio(count: int, repeats: int) -> float:
-    """Return the time of one kernel and its gradient over that with the array of ∂K/∂θ."""
-    rng = np.random.default_rng(0)
-    X, G = rng.random((count, DIMENSION)), np.asfortranarray(rng.standard_normal((count, count)))
-    kernel = ConstantKernel(1.0) * RBF(np.full(DIMENSION, 1.5))
-
-    def ours() -> None:
-        _, backward = differentiate(kernel, X)
-        backward(G)
-
-    def theirs() -> None:
-        _, gradient = kernel(X, eval_gradient=True)
-        np.einsum("ij,ijp->p", G, gradient)
-
-    least = [math.inf, math.inf]
-    for _ in range(repeats):
-        for n, action in enumerate((ours, theirs)):
-            for _ in range(3):  # in a row, as fits do
-                start = process_time()
-                action()
-                least[n] = min(least[n], process_time() - start)
-    return least[0] / least[1]
 
 
 if __name__ == "__main__":

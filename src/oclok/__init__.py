@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from oclok.agent import Agent
     from oclok.decision import Decision
     from oclok.errors import OclokError
-    from oclok.fitting import fit_kernel
     from oclok.policies import UCB, BayesUCB, OClokUCB, Policy, ThompsonSampling
+    from oclok.posterior.fitting import fit_kernel
     from oclok.service.client import Client
 
 __version__ = "0.1.0"
@@ -41,7 +41,7 @@ _HOMES = {
     "Client": "service.client",
     "Decision": "decision",
     "OclokError": "errors",
-    "fit_kernel": "fitting",
+    "fit_kernel": "posterior.fitting",
 }
 
 

@@ -11,7 +11,6 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from oclok.errors import InputError, NumericalError
-from oclok.fitting import KernelFit
 from oclok.oracles import TopK
 from oclok.persistence import dumps
 from oclok.policies import UCB, BayesUCB, Discount, OClokUCB, Policy, ThompsonSampling, Window
@@ -23,6 +22,7 @@ from oclok.posterior import (
     MixturePosterior,
     SparsePosterior,
 )
+from oclok.posterior.fitting import KernelFit
 from oclok.testing import check_policy
 
 WRONG = ConstantKernel(1.0) * RBF(3.0)

@@ -9,7 +9,6 @@ import numpy as np
 
 from oclok.arrays import GrowableArray
 from oclok.errors import InputError
-from oclok.fitting import KernelFit, fit_kernel
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Played, Policy, Proposal
 from oclok.policies.calibration import Calibration, calibrate
@@ -17,6 +16,7 @@ from oclok.policies.drift import DriftWatch
 from oclok.policies.regret import Estimate, KeptRounds, Regret
 from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
+from oclok.posterior.fitting import KernelFit, fit_kernel
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.mixture import MixturePosterior
 from oclok.posterior.prediction import ContextsLike, Prediction

@@ -23,7 +23,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from oclok.errors import ContextError, InputError, OutcomeError
-from oclok.fitting import _log_likelihood_and_gradient, fit_kernel
+from oclok.posterior.fitting import _log_likelihood_and_gradient, fit_kernel
 
 KERNELS = {
     "RBF": RBF(0.4),

@@ -31,7 +31,6 @@ from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from oclok.errors import ContextError, InputError
-from oclok.gradients import differentiate
 from oclok.persistence import Persistent
 from oclok.posterior.linalg import add_to_diagonal
 from oclok.typing import ArrayLike, FloatArray
@@ -349,14 +348,18 @@ def _log_likelihood_and_gradient(
     kernel: Kernel, noise_std: float, X: FloatArray, y: FloatArray
 ) -> tuple[float, FloatArray]:
     """Return log p(y | X) and its gradient with respect to θ and, last, log σ."""
-    K, backward = differentiate(kernel, X)
+    K, dK = kernel(X, eval_gradient=True)  # (N, N) and (N, N, P)
     value, L, a = _solve(K, noise_std, y)
     if value == -math.inf:
         return value, np.zeros(kernel.n_dims + 1)
     W = dpotri(L, lower=1, overwrite_c=1)[0]
     np.negative(W, out=W)
     W = dsyr(1.0, a, a=W, lower=1, overwrite_a=1)
-    return value, np.append(0.5 * backward(W), noise_std * noise_std * np.trace(W))
+    # The lower triangle twice, the diagonal once: W and dK are symmetric.
+    W = np.tril(W, -1) + 0.5 * np.diag(W.diagonal())
+    return value, np.append(
+        W.reshape(-1) @ dK.reshape(W.size, -1), 2 * noise_std * noise_std * np.trace(W)
+    )
 
 
 def _solve(K: FloatArray, noise_std: float, y: FloatArray) -> tuple[float, Any, Any]:
