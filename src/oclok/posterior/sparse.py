@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -89,11 +89,9 @@ class SparsePosterior(Posterior):
         """The inducing points in use, shape (rank, D)."""
         return self._U.copy()
 
-    def empty(
-        self, kernel: Kernel | None = None, noise_std: float | None = None
-    ) -> SparsePosterior:
+    def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Self:
         """Return a posterior that has learned nothing, with the same random state."""
-        other = SparsePosterior(
+        other = type(self)(
             kernel or self.kernel, noise_std or self.noise_std, self._most, self.choose
         )
         other._rng = copy.deepcopy(self._rng)

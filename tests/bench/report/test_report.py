@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from oclok.bench import report
 from oclok.bench.analysis import compare
 from oclok.bench.analysis.tables import write_table
 from oclok.bench.report import write, write_index
@@ -39,6 +40,12 @@ class Page(HTMLParser):
 
     def all(self, tag):
         return [attrs for name, attrs in self.tags if name == tag]
+
+
+@pytest.fixture
+def one_figure(monkeypatch):
+    """Draw one figure only, in tests of words and tables."""
+    monkeypatch.setattr(report, "FIGURES", report.FIGURES[:1])
 
 
 def keep(folder, rounds, **settings):
@@ -117,6 +124,7 @@ def test_one_repeat_without_times_or_bounds_makes_a_page_too(make_results, tmp_p
     assert "±" not in page.text
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_names_from_files_are_text_and_never_markup(make_results, tmp_path):
     rounds = make_results("movies", repeats=1)
     rounds = rounds[rounds["policy"] == "ACC-UCB"].assign(policy="<b>$1 & $2</b>")
@@ -136,6 +144,7 @@ def test_the_index_links_every_report_and_counts_its_claims(folder):
     assert f"{rows[0]} hold, {rows[1]} do not" in page.text
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_an_experiment_of_ones_own_is_compared_and_not_judged_by_the_papers_claims(
     make_results, tmp_path
 ):
@@ -155,6 +164,7 @@ def test_the_promise_in_the_figure_of_bands_is_that_of_the_policies(folder):
     assert "Promised: 0.95" not in svg
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_settings_are_shown_as_people_would_write_them(make_results, tmp_path):
     settings = {
         "parameters": {"UCB": {}, "Mine": {"width": 0.1 + 0.2, "oracle": None}},
@@ -168,6 +178,7 @@ def test_settings_are_shown_as_people_would_write_them(make_results, tmp_path):
     assert "data: –" in text
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_no_share_of_a_benchmark_that_is_not_positive_is_stated(make_results, tmp_path):
     rounds = make_results("movies", repeats=2)
     rounds[["expected_reward", "best_expected_reward"]] -= 5

@@ -35,9 +35,8 @@ def test_what_is_not_measured_says_why(scores):
     assert verdict.explanation == ""
 
 
-def test_a_claim_that_does_not_hold_says_what_was_tried_or_that_nothing_was_found(scores):
-    explained = replace(judge(claim(False, note="On some draws."), scores), tried="Tried all.")
-    assert explained.explanation == "Tried all. On some draws."
+def test_a_claim_that_does_not_hold_says_why_or_that_nothing_was_found(scores):
+    assert judge(claim(False, note="On some draws."), scores).explanation == "On some draws."
     assert judge(claim(False), scores).explanation == "No explanation was found."
 
 
@@ -45,3 +44,9 @@ def test_a_claim_that_holds_needs_no_explanation_and_an_open_one_may_have_it(sco
     assert judge(claim(True, note="Why"), scores).explanation == ""
     assert judge(claim(None), scores).explanation == ""
     assert judge(claim(None, note="Why"), scores).explanation == "Why"
+
+
+def test_a_claim_of_slowness_that_fails_is_good_news(scores):
+    slow = replace(claim(False), is_slowness=True)
+    assert judge(slow, scores).word == "faster here"
+    assert judge(replace(slow, is_slowness=False), scores).word == "does not hold"

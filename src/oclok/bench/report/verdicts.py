@@ -36,14 +36,12 @@ class Verdict:
         measured: the numbers, or why there are none.
         holds: whether it does; None where it cannot be told from this many repeats, or
         is_measured: is False.
-        tried: what became of the claim with switches of the published scripts on.
     """
 
     claim: Claim
     measured: str
     holds: bool | None
     is_measured: bool = True
-    tried: str = ""
 
     @property
     def word(self) -> str:
@@ -59,8 +57,7 @@ class Verdict:
         """Why a claim does not hold, or cannot be told, as far as it is known."""
         if self.holds or not self.is_measured:
             return ""
-        unknown = "No explanation was found." if self.holds is False else ""
-        return " ".join(part for part in (self.tried, self.claim.note) if part) or unknown
+        return self.claim.note or ("No explanation was found." if self.holds is False else "")
 
 
 def judge(claim: Claim, scores: Scores) -> Verdict:

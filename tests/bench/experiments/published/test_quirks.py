@@ -74,10 +74,9 @@ def test_a_quirk_alone_is_named_in_the_title_and_changes_rounds_or_policies(name
     assert same_policy == in_rounds
 
 
-def test_as_published_turns_on_all_that_is_in_the_scripts_and_nothing_else():
+def test_as_published_turns_on_all_that_concerns_the_experiment_and_nothing_else():
     title = as_published(EXPERIMENTS["movies"]).title
-    for quirk in QUIRKS:
-        assert (quirk.name in title) == quirk.is_in_scripts
+    assert all(quirk.name in title for quirk in QUIRKS)
     assert "shared-numbers" not in as_published(EXPERIMENTS["crowdsourcing"]).title
 
 
@@ -140,17 +139,6 @@ def test_jitter_is_in_the_sparse_posteriors_only(name):
     for spec in theirs.policies:
         posterior = getattr(policy_of(theirs, spec.label), "posterior", None)
         assert isinstance(posterior, JitteredPosterior) == spec.label.startswith("SO'CLOK")
-
-
-def test_half_width_halves_the_band_and_uniform_points_leave_the_past():
-    theirs = as_published(EXPERIMENTS["crowdsourcing"], ["half-width"])
-    assert policy_of(theirs, "O'CLOK-UCB").beta(7, 90) == pytest.approx(paper_beta(7, 90) / 4)
-    theirs = as_published(EXPERIMENTS["crowdsourcing"], ["uniform-points"])
-    posterior = policy_of(theirs, "SO'CLOK-UCB 20").posterior
-    past = np.random.default_rng(0).random((50, 3))
-    posterior.update(past, np.zeros(50))
-    assert posterior.inducing.shape == (20, 3)
-    assert not np.isin(posterior.inducing, past).any()
 
 
 def test_quirks_of_the_rounds_reach_the_problem():

@@ -46,14 +46,11 @@ class Quirk:
         name: what it is called on the command line.
         sentence: what it is, and why it is not ours.
         experiments: names of those that it concerns.
-        is_in_scripts: whether the published scripts do it. What they do not do was tried because
-            it brings some number closer to the paper's; that is a match, not an explanation.
     """
 
     name: str
     sentence: str
     experiments: tuple[str, ...] = _ALL
-    is_in_scripts: bool = True
 
 
 QUIRKS = (
@@ -102,23 +99,12 @@ QUIRKS = (
         "generated ratings; the paper divides by 10, as MovieLens has it.",
         ("movies",),
     ),
-    Quirk(
-        "half-width",
-        "The index is μ + ½√β σ; neither the paper nor its scripts halve √β.",
-        is_in_scripts=False,
-    ),
-    Quirk(
-        "uniform-points",
-        "Inducing points are uniform in the unit cube, with GPflow's jitter; paper and scripts "
-        "draw them from the contexts picked so far.",
-        is_in_scripts=False,
-    ),
 )
 
 
 def in_scripts(experiment: Experiment) -> list[str]:
     """Return the names of all quirks of the scripts that concern an experiment."""
-    return [q.name for q in QUIRKS if experiment.name in q.experiments and q.is_in_scripts]
+    return [q.name for q in QUIRKS if experiment.name in q.experiments]
 
 
 def as_published(experiment: Experiment, names: Sequence[str] = ()) -> Experiment:
@@ -178,32 +164,30 @@ def _policy(spec: PolicySpec, on: Set[str]) -> PolicyFactory:
     """Return the factory of a policy; only O'CLOK-UCB and SO'CLOK-UCB have quirks."""
     if OCLOK not in spec.label:
         return spec.make
-    share = 0.5 if "half-width" in on else 1.0
     max_arms = MAX_ARMS if "max-arms" in on else None
-    changes: dict[str, Any] = {"policy": partial(WithBeta, max_arms=max_arms, share=share)}
-    if spec.label != OCLOK and {"jitter", "uniform-points"} & on:
-        changes["posterior"] = partial(JitteredPosterior, is_uniform="uniform-points" in on)
+    changes: dict[str, Any] = {"policy": partial(WithBeta, max_arms=max_arms)}
+    if spec.label != OCLOK and "jitter" in on:
+        changes["posterior"] = JitteredPosterior
     if "noise" in on:
         changes["noise_std"] = NOISE_STD
     return partial(spec.make, **changes)
 
 
 class WithBeta(OClokUCB):
-    """O'CLOK-UCB with an M that may be exceeded, and a narrower band.
+    """O'CLOK-UCB with an M that may be exceeded.
 
     Args:
         *arguments, **others: those of `OClokUCB`.
         max_arms: M; the number of base arms in each round if left out.
-        share: of √β that is used, 1 in Theorem 1.
     """
 
-    def __init__(self, *arguments: Any, max_arms: int | None, share: float, **others: Any) -> None:
+    def __init__(self, *arguments: Any, max_arms: int | None, **others: Any) -> None:
         super().__init__(*arguments, **others)
-        self.assumed_arms, self.share = max_arms, share
+        self.assumed_arms = max_arms
 
     def beta(self, t: int, arms: int) -> float:
-        """Return β_t with M as assumed, for the share of the band that is used."""
-        return self.share**2 * super().beta(t, self.assumed_arms or arms)
+        """Return β_t with M as assumed."""
+        return super().beta(t, self.assumed_arms or arms)
 
     def regret(self, level: float = 0.95) -> Regret:
         """Return NaN: solving past rounds for samples of f takes hours with `SharedNumbers`."""
