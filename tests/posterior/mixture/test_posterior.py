@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
 from oclok.errors import InputError
 from oclok.oracles import TopK
+from oclok.persistence import dumps, loads
 from oclok.policies import UCB
 from oclok.posterior import ForgettingPosterior, MixturePosterior
 from oclok.posterior.mixture.members import RATE, SHAPE
@@ -272,3 +273,63 @@ def test_an_error_of_a_kernel_leaves_the_outcomes_as_they_were():
     posterior.update(x[:3], [3.0, 3.1, 2.9])
     assert len(posterior) == len(y) + 3
     assert not np.array_equal(posterior.predict(x).mean, before.mean)
+
+
+def outcomes_of(kind, X, rng):
+    if kind == "clicks":
+        return (rng.random(len(X)) < 0.03 + 0.1 * (X[:, 0] > 0.7)).astype(float)
+    if kind == "counts":
+        return rng.poisson(3 * X[:, 0]).astype(float)
+    if kind == "heavy tails":
+        return np.sin(6 * X[:, 0]) + 0.3 * rng.standard_t(2.5, len(X))
+    return np.exp(X[:, 0] + rng.standard_normal(len(X)))
+
+
+@pytest.mark.parametrize("kind", ["clicks", "counts", "heavy tails", "skewed"])
+def test_95_of_100_outcomes_are_where_they_were_expected(kind):
+    """Ties are broken at random. Features have long tails."""
+    rng = np.random.default_rng(0)
+    posterior, inside = MixturePosterior(), []
+    for t in range(120):
+        X = rng.random((6, 3)) ** np.array([1.0, 4.0, 9.0])
+        y = outcomes_of(kind, X, rng)
+        if t >= 40:
+            found = posterior.predictive(X)
+            low, high = found.below(y), found.cdf(y)
+            u = low + rng.random(6) * (high - low)
+            inside += ((u > 0.025) & (u < 0.975)).tolist()
+        posterior.update(X, y)
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+def test_f_is_within_its_band_though_features_have_long_tails():
+    rng = np.random.default_rng(0)
+    posterior, inside = MixturePosterior(), []
+    for t in range(60):
+        normal = rng.standard_normal((20, 4))
+        X, f = np.exp(2 * normal), np.sin(2 * normal[:, 0]) + normal[:, 1]
+        prediction = posterior.predict(X)
+        if t >= 20:
+            inside += (np.abs(f - prediction.mean) < 1.96 * prediction.std).tolist()
+        posterior.offer(X)
+        posterior.update(prediction.at(np.arange(5)), f[:5] + 0.1 * rng.standard_normal(5))
+    assert np.mean(inside) > 0.88
+
+
+def test_a_loaded_mixture_goes_on_with_the_same_numbers():
+    rng = np.random.default_rng(0)
+
+    def learn(posterior, seed, rounds):
+        rng = np.random.default_rng(seed)
+        for _ in range(rounds):
+            X = rng.random((20, 3))
+            posterior.offer(X)
+            posterior.update(X[:5], np.sin(5 * X[:5, 0]) + 0.1 * rng.standard_normal(5))
+
+    posterior, x = MixturePosterior(), rng.random((9, 3))
+    learn(posterior, 1, 9)  # in the middle of a fit
+    loaded = loads(dumps(posterior))
+    for each in (posterior, loaded):
+        learn(each, 2, 12)
+    np.testing.assert_allclose(loaded.predict(x).mean, posterior.predict(x).mean, rtol=1e-9)
+    np.testing.assert_allclose(loaded.predict(x).std, posterior.predict(x).std, rtol=1e-9)

@@ -34,3 +34,11 @@ def test_errors_of_nothing_leave_it_at_half():
     stack = Stack()
     stack.see(np.zeros(5), np.zeros(5))
     assert stack.share == 0.5
+
+
+def test_the_share_becomes_certain():
+    assert Stack().variance == pytest.approx(1 / 6)
+    rng = np.random.default_rng(0)
+    stack = Stack()
+    stack.see(rng.standard_normal(200), rng.standard_normal(200))
+    assert stack.variance < 0.01

@@ -4,7 +4,7 @@
     w        share of the Gaussian process in the mean (`stacking.py`)
     g, V     its mean and covariance                h    mean of the trees (`trees.py`)
 
-    mean = w g + (1 - w) h            covariance = V + w (1 - w) (g - h)(g - h)ᵀ
+    mean = w g + (1 - w) h            covariance = V + var(w) (g - h)(g - h)ᵀ
 
 With kernels given there are no trees, and one Gaussian process per kernel and noise level, weighed
 by their evidence (`members.py`).
@@ -30,6 +30,7 @@ from oclok.posterior.mixture.basis import Features, GivenKernel
 from oclok.posterior.mixture.columns import ColumnMap, Offered
 from oclok.posterior.mixture.generation import Generation, Search, sampled
 from oclok.posterior.mixture.members import Member, covariance, moments, weights_of
+from oclok.posterior.mixture.outcomes import OutcomeKind
 from oclok.posterior.mixture.predictive import Predictive
 from oclok.posterior.mixture.relevance import RelevanceKernel, prior_theta
 from oclok.posterior.mixture.stacking import Stack
@@ -55,10 +56,6 @@ UNTOLD = 0.002
 RENEWALS, PER_TREE = 2.0, 5
 #: Past errors that the distribution of outcomes goes by.
 ERRORS = 256
-#: How often an extreme outcome has to be met to count as the end of the range.
-MET = 5
-#: Outcomes, of more than two values, below which none are taken for integers.
-LEAST_INTEGERS = 20
 
 
 class MixturePosterior(Posterior):
@@ -107,6 +104,7 @@ class MixturePosterior(Posterior):
         self._stack = Stack()
         self._errors: FloatArray = np.empty(0)
         self._version: object = object()
+        self._seen: tuple[object, OutcomeKind] | None = None
 
     @property
     def members(self) -> list[tuple[float, Any, float]]:
@@ -168,14 +166,7 @@ class MixturePosterior(Posterior):
     @property
     def range(self) -> tuple[float, float]:
         """Least and largest outcome possible: those met at least five times; else infinite."""
-        y = self.observations.outcomes
-        if len(y) < MET:
-            return -math.inf, math.inf
-        low, high = float(y.min()), float(y.max())
-        return (
-            low if np.count_nonzero(y == low) >= MET else -math.inf,
-            high if np.count_nonzero(y == high) >= MET else math.inf,
-        )
+        return self._kind.low, self._kind.high
 
     def is_current(self, prediction: Prediction) -> bool:
         """Return whether this posterior made `prediction` and has not changed since."""
@@ -195,12 +186,13 @@ class MixturePosterior(Posterior):
         gp, variance = moments(members, weights_of(members), parts)
         gp, variance = self._offset + unit * gp, unit**2 * variance
         trees = self._forest.predict(X) if len(self._forest) else gp
-        share, apart = self._share, trees - gp
-        std = std_of(variance + share * (1 - share) * apart**2)
+        apart = trees - gp
+        mean = gp + (1 - self._share) * apart
+        std = std_of(variance + self._stack.variance * apart**2)
         return MixturePrediction(
             X,
-            gp + (1 - share) * apart,
-            std,
+            mean,
+            std * self._kind.factor(mean),
             model=self,
             parts=parts,
             gp=gp,
@@ -212,17 +204,16 @@ class MixturePosterior(Posterior):
         """Return the joint covariance, shape (M, M), of a prediction."""
         members, unit = self._in_use(f.contexts)
         total = unit**2 * covariance(members, weights_of(members), f.parts)
-        apart = math.sqrt(self._share * (1 - self._share)) * (f.trees - f.gp)
+        apart = math.sqrt(self._stack.variance) * (f.trees - f.gp)
         total += np.multiply.outer(apart, apart)
-        return total
+        factor = np.broadcast_to(self._kind.factor(f.mean), len(total))
+        return total * np.multiply.outer(factor, factor)
 
     def predictive(self, contexts: ContextsLike) -> Predictive:
         """Return the distributions of outcomes at `contexts` (M, D)."""
         mean, std = self.current(contexts)
-        y, (low, high) = self.observations.outcomes, self.range
-        is_binary = bool(low < high < math.inf and ((y == low) | (y == high)).all())
-        is_integer = len(y) >= LEAST_INTEGERS and bool((y == np.floor(y)).all())
-        spread = np.hypot(std, self.noise_std)
+        low, high, _, is_binary, is_integer = self._kind
+        spread = np.hypot(std, self.noise_std * self._kind.factor(mean))
         return Predictive(mean, spread, low, high, self._errors, is_binary, is_integer)
 
     def sample_paths(
@@ -243,10 +234,10 @@ class MixturePosterior(Posterior):
             drawn_f = member.regression.sample(part, int(drawn), rng)
             own = member.regression.moments(part)[0]
             samples.append(own - mean + math.sqrt(member.scale) * (drawn_f - own))
-        share = math.sqrt(self._share * (1 - self._share))
-        total = unit * rng.permutation(np.concatenate(samples)) + f.mean
-        total += share * np.multiply.outer(rng.standard_normal(count), f.trees - f.gp)
-        return np.clip(total, *self.range)
+        share = math.sqrt(self._stack.variance)
+        off = unit * rng.permutation(np.concatenate(samples))
+        off += share * np.multiply.outer(rng.standard_normal(count), f.trees - f.gp)
+        return np.clip(f.mean + off * self._kind.factor(f.mean), *self.range)
 
     def offer(self, contexts: ContextsLike) -> None:
         """Tell which contexts (M, D) were available: how columns are spread is seen from them."""
@@ -360,6 +351,13 @@ class MixturePosterior(Posterior):
         return f"MixturePosterior: {len(self)} outcomes, rank {self.rank}"
 
     @property
+    def _kind(self) -> OutcomeKind:
+        """What kind of outcomes there are, seen once per state."""
+        if self._seen is None or self._seen[0] is not self._version:
+            self._seen = self._version, OutcomeKind.of(self.observations.outcomes)
+        return self._seen[1]
+
+    @property
     def _offset(self) -> float:
         return 0.0 if self._generation is None else self._generation.offset
 
@@ -402,7 +400,8 @@ class MixturePosterior(Posterior):
         """Take note of how far off a prediction was."""
         if len(self._forest):
             self._stack.see(y - before.gp, y - before.trees)
-        z = (y - before.mean) / np.hypot(before.std, self.noise_std)
+        noise = self.noise_std * self._kind.factor(before.mean)
+        z = (y - before.mean) / np.hypot(before.std, noise)
         self._errors = np.concatenate([self._errors, z])[-ERRORS:]
 
     def _grow(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
@@ -432,11 +431,11 @@ class MixturePosterior(Posterior):
                 self._generation, self._next = self._next, None
 
     def _state(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "_version"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_version", "_seen")}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._version = object()
+        self._version, self._seen = object(), None
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

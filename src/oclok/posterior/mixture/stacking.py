@@ -33,9 +33,20 @@ class Stack(Persistent):
     @property
     def share(self) -> float:
         """The share w."""
-        gg, gh, hh, count = self._sums
-        smaller = min(gg, hh) / max(count, 1.0)
-        apart = gg - 2 * gh + hh + PRIOR * smaller
+        _, gh, hh, _ = self._sums
+        smaller, apart = self._terms()
         if not apart > 0:
             return 0.5
         return float(np.clip((hh - gh + 0.5 * PRIOR * smaller) / apart, 0.0, 1.0))
+
+    @property
+    def variance(self) -> float:
+        """How uncertain the share is."""
+        smaller, apart = self._terms()
+        return float(smaller / apart) if apart > 0 else 1 / PRIOR
+
+    def _terms(self) -> tuple[float, float]:
+        """Return s², and Σ (g - h)² + λ s²."""
+        gg, gh, hh, count = self._sums
+        smaller = min(gg, hh) / max(count, 1.0)
+        return smaller, gg - 2 * gh + hh + PRIOR * smaller
