@@ -207,7 +207,8 @@ class MixturePosterior(Posterior):
         apart = math.sqrt(self._stack.variance) * (f.trees - f.gp)
         total += np.multiply.outer(apart, apart)
         factor = np.broadcast_to(self._kind.factor(f.mean), len(total))
-        return total * np.multiply.outer(factor, factor)
+        total *= np.multiply.outer(factor, factor)
+        return total
 
     def predictive(self, contexts: ContextsLike) -> Predictive:
         """Return the distributions of outcomes at `contexts` (M, D)."""
