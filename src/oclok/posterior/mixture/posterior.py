@@ -48,6 +48,8 @@ NOISE_RATIOS = (0.003, 0.03, 0.3)
 #: Up to this many outcomes everything is made anew with each update. The first fit comes then,
 #: and another one whenever outcomes have doubled.
 FIRST_FIT = 20
+#: Relevances of all columns before the first fit: members smooth, less smooth and rough.
+FIRST_RELEVANCES = (0.2, 0.7, 2.0)
 #: Variance of f as long as outcomes tell none. Small, so that oracles for probabilities can tell
 #: sets of arms apart.
 UNTOLD = 0.002
@@ -388,8 +390,9 @@ class MixturePosterior(Posterior):
             members = [Member(GivenKernel(k), ratio) for k, ratio in self._candidates()]
         else:
             columns = ColumnMap(self._reference())
-            kernel = RelevanceKernel(columns, prior_theta(columns))
-            members = [Member(kernel, kernel.noise)]
+            thetas = [prior_theta(columns, relevance) for relevance in FIRST_RELEVANCES]
+            kernels = [RelevanceKernel(columns, theta) for theta in thetas]
+            members = [Member(kernel, kernel.noise) for kernel in kernels]
         return Generation(members, self.observations.outcomes)
 
     def _reference(self) -> FloatArray:

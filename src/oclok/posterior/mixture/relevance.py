@@ -100,10 +100,12 @@ def features(columns: ColumnMap, X: FloatArray) -> tuple[FloatArray, FloatArray]
     return U - columns.middle, waves.reshape(len(X), -1)
 
 
-def prior_theta(columns: ColumnMap, is_stationary: bool = False) -> FloatArray:
+def prior_theta(
+    columns: ColumnMap, relevance: float = RELEVANCE[0], is_stationary: bool = False
+) -> FloatArray:
     """Return the prior's median, perhaps without linear and additive functions."""
     D = len(columns.active)
-    theta = np.log([RELEVANCE[0]] * D + [VARIANCE[0]] * 4 + [NOISE[0]])
+    theta = np.log([relevance] * D + [VARIANCE[0]] * 4 + [NOISE[0]])
     if is_stationary:
         theta[D : D + 2] = -math.inf
     return theta
