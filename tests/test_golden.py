@@ -107,7 +107,7 @@ def test_what_is_loaded_is_saved_under_the_same_names() -> None:
 
 
 def test_files_are_small() -> None:
-    assert sum(path.stat().st_size for path in DATA.iterdir()) < 400_000
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 600_000
 
 
 def test_migrations_lead_from_an_old_version_to_this_one(monkeypatch: Any) -> None:
