@@ -146,7 +146,7 @@ def test_there_is_one_verdict(page, world):
     page.open(world.page)
     until(lambda: "in the 95% band" in page.text())
     is_finding = any(finding["kind"] == "calibration" for finding in seen["health"])
-    assert (seen["calibration"]["verdict"] != "neither") == is_finding
+    assert (seen["calibration"]["verdict"] == "overconfident") == is_finding
     assert ("overconfident" in page.text()) == is_finding
     assert (page.text(".verdict-panel .chip") == "Well") == (seen["verdict"]["level"] == "green")
     page.open(world.server.url)
@@ -332,6 +332,40 @@ def test_what_was_learned_is_told_by_feature_name(page, world):
         low < mid < high
         for low, mid, high in zip(*(seen[0][k] for k in ("lower", "mean", "upper")), strict=True)
     )
+
+
+def test_lift_over_the_control_group_is_shown_where_there_is_one(page, world):
+    world.make(holdout=0.5, baseline="uniform").play(20)
+    page.open(world.page)
+    until(lambda: "beyond the baseline" in page.card("Lift"))
+    seen = world.get("/lift")
+    assert ("Too early" in page.card("Lift")) == (seen["lower"] is None)
+    other = World(world.server, world.name + "-without", world.make_arms).make().play(2)
+    page.open(other.page)
+    until(lambda: page.card("Mean outcome") != "Mean outcome–")
+    assert "Lift" not in page.text()
+
+
+def test_only_those_who_may_accept_see_the_button(page, start_server, make_arms):
+    from oclok.service.access import Keys
+    from oclok.service.database import Database
+
+    server = start_server()
+    world = World(server, "a", make_arms).make(outcome_range=None).play(60)
+    wrong = world.decide()
+    item = {"decision": wrong["id"], "arm": wrong["chosen"][0]["id"], "outcome": 1e6}
+    server.client.post(f"{world.path}/outcomes", json=[item])
+    database = Database(server.storage)
+    keys = {role: Keys(database).add(role, ["read", role]) for role in ("decide", "learn")}
+    database.close()
+    until(lambda: server.client.get("/v1/agents").status_code == 401)
+    for role, key in keys.items():
+        page.open(server.url)
+        page.script("sessionStorage.setItem('key', arguments[0])", key)
+        page.driver.get(f"{world.page}/decisions/{wrong['id']}")
+        until(lambda: "quarantined" in page.text("tbody"))
+        assert bool(page.all("tbody button")) == (role == "learn")
+    page.script("sessionStorage.clear()")
 
 
 def test_the_page_says_that_the_server_is_gone_and_since_when(page, start_server):

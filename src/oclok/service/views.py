@@ -119,9 +119,10 @@ def verdict(findings: list[Found], judged: Judged) -> Verdict:
     """Return whether an agent is well; `findings` are sorted, worst first."""
     if findings and findings[0].severity != "info":
         worst = findings[0]
+        found = worst.message.split(";")[0]  # what follows is for those who program in Python
         return Verdict(
             level="red" if worst.severity == "error" else "amber",
-            summary=worst.message[:1].upper() + worst.message[1:] + ".",
+            summary=found[:1].upper() + found[1:] + ".",
             action=ACTIONS.get(worst.kind, ""),
             kind=worst.kind,
         )

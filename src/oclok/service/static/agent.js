@@ -131,9 +131,12 @@ function rangePicker(chosen, choose) {
 }
 
 function showCalibration(node, { count, coverage, verdict }) {
-  const text = verdict === "too early" ? `Too early: ${number(count)} outcomes were foreseen so far.`
-    : verdict === "neither" ? "The model's bands hold as many outcomes as they should."
-      : `The model is ${verdict}: its bands do not hold the outcomes that they should.`;
+  const text = {
+    "too early": `Too early: ${number(count)} outcomes were foreseen so far.`,
+    neither: "The model's bands hold as many outcomes as they should.",
+    overconfident: "The model is overconfident: its bands hold fewer outcomes than they should.",
+    underconfident: "The model is cautious: its bands hold more outcomes than they need to. It explores a little more for it, and does no harm.",
+  }[verdict] ?? verdict;
   const rows = Object.entries(coverage).filter(([, share]) => share !== null).map(([level, share]) =>
     el("li", {}, `${percent(share)} of outcomes were in the ${percent(Number(level))} band`));
   node.replaceChildren(el("p", {}, text), el("ul", {}, ...rows), el("p", { class: "note" }, `${number(count)} outcomes, each judged just before it was learned.`));

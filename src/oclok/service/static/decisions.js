@@ -42,7 +42,6 @@ export function decisionsTable(agent) {
     if (search.value.trim()) asked.set("search", search.value.trim());
     const { body: rows } = await ask(agentPath(agent, `/decisions?${asked}`));
     top = pages.length ? null : (rows[0]?.round ?? 0);
-    if (!pages.length && known) top = Math.max(top, Math.min(known.rounds, top));
     last = rows.at(-1)?.round ?? null;
     list.fill(rows.map((row) => ({
       key: row.id, content: JSON.stringify(row),

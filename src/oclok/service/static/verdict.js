@@ -31,13 +31,15 @@ export function verdictPanel() {
         ...(verdict.action ? [el("p", {}, ...code(verdict.action), " ", where(verdict.kind))] : []),
         ...(others.length ? [el("details", {}, el("summary", {}, `${others.length} more to know`),
           el("ul", {}, ...others.map(({ kind, severity, message }) =>
-            el("li", { class: severity }, `${message}. `, where(kind)))))] : []),
+            el("li", { class: severity }, `${found(message)}. `, where(kind)))))] : []),
       );
     },
   };
 }
 
-const same = (summary, message) => summary.toLowerCase().startsWith(message.toLowerCase());
+// What was found; what to do follows a semicolon, for those who program in Python.
+const found = (message) => message.split(";")[0];
+const same = (summary, message) => summary.toLowerCase().startsWith(found(message).toLowerCase());
 
 function where(kind) {
   const [href, text] = LINKS[kind] ?? [];
