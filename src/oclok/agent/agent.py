@@ -348,6 +348,25 @@ class Agent(Persistent):
         if self._encoded(offered, columns) is None:
             self._inferred(offered, columns)
 
+    def adopt(self, schema: Schema) -> None:
+        """Take a schema that was inferred before, unless there is one."""
+        with self._lock:
+            self._schema = self._schema or schema
+
+    def change(
+        self,
+        oracle: Oracle | None,
+        deadline: float | None,
+        default_outcome: float | None,
+        mode: Literal["live", "shadow"],
+    ) -> None:
+        """Change settings from now on; what was learned stays."""
+        with self._lock:
+            feedback = self._feedback
+            new = Feedback(self.policy, feedback.outcome_range, deadline, default_outcome)
+            feedback.deadline, feedback.default_outcome = new.deadline, new.default_outcome
+            self.oracle, self.mode = oracle, mode
+
     def refusals(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
     ) -> dict[ArmId, str]:

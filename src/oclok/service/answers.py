@@ -515,6 +515,29 @@ class Me(BaseModel):
     agent: str | None = Field(description="The only agent that the key is for; null: all.")
 
 
+class Erased(BaseModel):
+    """How many events of the log had what was erased."""
+
+    model_config = _example(events=12)
+
+    events: int
+
+
+class AuditEntry(BaseModel):
+    """Something that was done to an agent."""
+
+    model_config = _example(
+        id=1, time=1760000000.5, who="ci", agent="couriers", action="state", detail={}
+    )
+
+    id: int
+    time: Time
+    who: str = Field(description="The name of the key.")
+    agent: str
+    action: str
+    detail: dict[str, Any]
+
+
 class Alive(BaseModel):
     """The state of the process."""
 

@@ -14,6 +14,7 @@ from oclok.errors import OclokError
 from oclok.service import views
 from oclok.service.access import Access
 from oclok.service.learner import PAUSE
+from oclok.service.lifecycle import Lifecycle
 from oclok.service.replica import Replica
 from oclok.service.server import return_free_memory
 from oclok.service.service import Service
@@ -28,6 +29,8 @@ RETRY_AFTER, LATEST_RETRY = 0.2, 10.0
 TRIM_EVERY = 20.0
 #: Seconds between two checks that no event is missing, and between two summaries of an agent.
 CHECK_EVERY, SUMMARISE_EVERY = 60.0, 10.0
+#: Seconds between two times that old decisions are reduced.
+KEEP_EVERY = 3600.0
 #: A snapshot is made after so many events, or after this share of the log if that is more; up to
 #: twice as much, by process. A start then takes less than a tenth of reading the whole log, or
 #: reads a thousand events, 1,500 outcomes of which took 1.6 s. Requests wait for a snapshot, 22 ms
@@ -50,7 +53,7 @@ class Background:
         self._stop = threading.Event()
         self._sharing = Sharing(shared_folder())
         self._failed: dict[int, tuple[int, float]] = {}
-        self._trimmed = self._checked = 0.0
+        self._trimmed = self._checked = self._kept = 0.0
         self.is_ready = False
 
     def start(self) -> None:
@@ -92,7 +95,7 @@ class Background:
         if time.monotonic() < again:
             return False
         try:
-            was_taken = self._sharing.work(replica.id, replica.learner)
+            was_taken = self._sharing.work(f"{replica.id}-{replica.epoch}", replica.learner)
         except Exception:
             pause = min(RETRY_AFTER * 2**failures, LATEST_RETRY)
             self._failed[replica.id] = failures + 1, time.monotonic() + pause
@@ -115,6 +118,7 @@ class Background:
             self._snapshot(replica)
             self._summarise(replica, now)
         self._evict(now)
+        self._keep(now)
         if now > self._trimmed + TRIM_EVERY:
             self._trimmed = now
             return_free_memory()
@@ -125,6 +129,20 @@ class Background:
         if seq != replica.seq and now > when + every:
             replica.summary = replica.seq, now
             self._service.log.summarise(replica.id, views.row(replica).model_dump_json())
+
+    def _keep(self, now: float) -> None:
+        """Reduce logged decisions that are older than `--keep`, every hour."""
+        age = self._service.config.keep_seconds
+        if age is None or now < self._kept + min(KEEP_EVERY, age):
+            return
+        self._kept = now
+        lifecycle = Lifecycle(self._service.log, "retention")
+        for row in self._service.log.agents():
+            if self._service.log.has_before(row.id, now - age):
+                replica = self._service.replica(row.name)
+                replica.learner.catch_up()
+                self._service.log.save_snapshot(row.id, *replica.dumped())
+                lifecycle.keep(row, now - age)
 
     def _evict(self, now: float) -> None:
         """Drop the models used longest ago, with a snapshot each, if there are too many."""

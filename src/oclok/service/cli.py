@@ -1,12 +1,14 @@
-"""Commands of the service: serve, check, replay, export, keys."""
+"""Commands of the service: serve, check, replay, export, agents, keys."""
 # Tested in tests/service/test_workers.py: servers are started by its commands.
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -17,6 +19,7 @@ from oclok.service.config import Config, with_password
 
 if TYPE_CHECKING:
     from oclok.service.database import Database
+    from oclok.service.lifecycle import Lifecycle
 
 Storage = Annotated[
     str,
@@ -45,6 +48,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(check)
     app.command()(export)
     app.add_typer(keys_app, name="keys")
+    app.add_typer(agents_app, name="agents")
 
 
 def serve(demo: bool = False, **options: Any) -> None:
@@ -144,6 +148,101 @@ def _database(storage: str, *, create: bool = False) -> Database:
     database = Database(with_password(storage, os.environ.get("OCLOK_PASSWORD_FILE")))
     database.migrate()
     return database
+
+
+agents_app = typer.Typer(help="What can be done to an agent.", no_args_is_help=True)
+Agent = Annotated[str, typer.Argument(help="The name of the agent.")]
+
+
+def _lifecycle(storage: str) -> Lifecycle:
+    from oclok.service.lifecycle import Lifecycle
+    from oclok.service.log import Log
+
+    return Lifecycle(Log(_database(storage)), "command line")
+
+
+@agents_app.command(name="list")
+def list_agents(storage: Storage = DEFAULT) -> None:
+    """List all agents: name, state, decisions, events."""
+    for row in _lifecycle(storage).log.agents():
+        print(f"{row.name}\t{row.state}\t{row.rounds:,} decisions\t{row.last:,} events")
+
+
+@agents_app.command(name="set")
+def set_agent(
+    agent: Agent,
+    changes: Annotated[
+        list[str], typer.Argument(help="Such as deadline=60 or state=paused; values are JSON.")
+    ],
+    storage: Storage = DEFAULT,
+) -> None:
+    """Change settings, or the state: active, paused or archived."""
+    from pydantic import ValidationError
+
+    from oclok.errors import InputError
+    from oclok.service.requests import SettingsChange
+
+    parsed = {name: _value(text) for name, _, text in (each.partition("=") for each in changes)}
+    try:
+        SettingsChange(**parsed)
+    except ValidationError as reason:
+        first = reason.errors()[0]
+        raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
+    _lifecycle(storage).change(agent, parsed)
+
+
+@agents_app.command()
+def reset(agent: Agent, storage: Storage = DEFAULT) -> None:
+    """Forget everything that an agent has learned."""
+    _lifecycle(storage).reset(agent)
+
+
+@agents_app.command()
+def clone(
+    agent: Agent,
+    name: Annotated[str, typer.Argument(help="The name of the new agent.")],
+    learned: Annotated[bool, typer.Option(help="With what was learned.")] = True,
+    storage: Storage = DEFAULT,
+) -> None:
+    """Make another agent with the same settings."""
+    _lifecycle(storage).clone(agent, name, learned)
+
+
+@agents_app.command()
+def erase(
+    agent: Agent,
+    arm: Annotated[str | None, typer.Option(help="Id of an arm; JSON for numbers.")] = None,
+    decision: Annotated[str | None, typer.Option(help="Id of a decision.")] = None,
+    storage: Storage = DEFAULT,
+) -> None:
+    """Erase all that is known of an arm or a decision."""
+    found = None if arm is None else _value(arm)
+    print(f"{_lifecycle(storage).erase(agent, found, decision):,} events had it")
+
+
+@agents_app.command()
+def delete(agent: Agent, storage: Storage = DEFAULT) -> None:
+    """Delete an agent and everything that is known of it, for good."""
+    _lifecycle(storage).delete(agent)
+
+
+@agents_app.command()
+def audit(
+    agent: Annotated[str | None, typer.Argument(help="Only this agent.")] = None,
+    storage: Storage = DEFAULT,
+) -> None:
+    """List who did what, latest first."""
+    for entry in _lifecycle(storage).trail(agent):
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(entry["time"]))
+        detail = json.dumps(entry["detail"])
+        print(f"{when}\t{entry['who']}\t{entry['agent']}\t{entry['action']}\t{detail}")
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 keys_app = typer.Typer(help="Keys for those who may use the service.", no_args_is_help=True)

@@ -178,6 +178,31 @@ class Client:
         answer: dict[str, Any] = self._call("GET", "")
         return answer
 
+    def change(self, **settings: Any) -> dict[str, Any]:
+        """Change settings, such as `deadline=60.0` or `state="paused"`; return the agent."""
+        if "oracle" in settings:
+            settings["oracle"] = _form(settings["oracle"])
+        answer: dict[str, Any] = self._call("PATCH", "", settings)
+        return answer
+
+    def reset(self) -> None:
+        """Forget everything that was learned."""
+        self._call("POST", "/reset", {})
+
+    def clone(self, name: str, learned: bool = True) -> Client:
+        """Make another agent with the same settings, and return its client."""
+        self._call("POST", "/clone", {"name": name, "learned": learned}, is_safe=False)
+        return self[name]
+
+    def erase(self, *, arm: ArmId | None = None, decision: str | None = None) -> int:
+        """Erase an arm or a decision from log and model; return how many events had it."""
+        body = {"arm": arm} if decision is None else {"decision": decision}
+        return int(self._call("POST", "/erase", body)["events"])
+
+    def delete(self) -> None:
+        """Delete the agent and everything that is known of it, for good."""
+        self._call("DELETE", "")
+
     def close(self) -> None:
         """Close the connections."""
         self.http.close()
@@ -208,6 +233,8 @@ class Client:
 
 def _checked(answer: httpx.Response) -> Any:
     """Return the body of an answer, or raise what it says."""
+    if answer.status_code == 204:
+        return None
     try:
         body = answer.json()
     except ValueError:

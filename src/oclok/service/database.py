@@ -63,6 +63,10 @@ MIGRATIONS: list[list[str]] = [
             id {serial}, time DOUBLE PRECISION NOT NULL, who VARCHAR(64) NOT NULL,
             agent VARCHAR(64) NOT NULL, action VARCHAR(16) NOT NULL, detail TEXT NOT NULL)""",
     ],
+    [
+        "ALTER TABLE events ADD COLUMN reduced SMALLINT NOT NULL DEFAULT 0",
+        "CREATE INDEX unreduced ON events (agent, time) WHERE kind = 'decision' AND reduced = 0",
+    ],
 ]
 
 #: Seconds that a writer of SQLite waits for another one.

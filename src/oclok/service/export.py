@@ -69,7 +69,7 @@ def _rows(log: Log, agent: int, event: Event) -> list[dict[str, Any]]:
             | {"outcome": outcome, "told": event.time, "chosen": True}
             for features, outcome in zip(body["features"], body["outcomes"], strict=True)
         ]
-    if event.kind != "decision":
+    if event.kind != "decision" or event.decision is None:
         return []
     body = logged(event)
     told: dict[Any, tuple[float, float]] = {}

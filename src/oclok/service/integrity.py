@@ -43,7 +43,7 @@ def _checked(log: Log, row: AgentRow) -> Checked:
         log.check(row)
         for event in log.after(row.id, 0, row.last):
             seq = event.seq
-            (unpack if event.kind == "decision" else from_json)(event.body)
+            (unpack if event.kind == "decision" and event.decision else from_json)(event.body)
     except DamagedLogError as reason:
         return Checked(row.name, seq, str(reason))
     except (ValueError, KeyError, TypeError, zlib.error) as reason:

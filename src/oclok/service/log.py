@@ -33,7 +33,7 @@ class Event:
     """Something that happened to an agent.
 
     Attributes:
-        kind: "decision", "outcomes", "observations", "accept" or "expire".
+        kind: "decision", "outcomes", "observations", "accept", "expire" or "change".
         body: what is to be known of it, as JSON.
         decision: id of the decision that it is about.
         model_version: of a decision: steps of learning that its model had taken.
@@ -149,7 +149,7 @@ class Log:
             with self.database.read() as connection:
                 rows = connection.execute(_AFTER, values).all()
             for row in rows:
-                event = _event(row)
+                event = event_of(row)
                 if until is not None and event.seq > until:
                     return
                 if event.seq != seq + 1:
@@ -161,17 +161,34 @@ class Log:
                     raise _missing(f"number {agent}", seq + 1)
                 return
 
+    def is_reduced(self, agent: int) -> bool:
+        """Return whether retention has reduced decisions of an agent."""
+        with self.database.read() as connection:
+            return connection.execute(_REDUCED, {"agent": agent}).first() is not None
+
+    def has_before(self, agent: int, when: float) -> bool:
+        """Return whether there are decisions before a time that retention has not reduced."""
+        with self.database.read() as connection:
+            values = {"agent": agent, "when": when}
+            return connection.execute(_BEFORE, values).first() is not None
+
+    def changes(self, agent: int, seq: int = 0) -> list[Event]:
+        """Return what was done to an agent after event `seq`: settings, resets, erasures."""
+        with self.database.read() as connection:
+            rows = connection.execute(_CHANGES, {"agent": agent, "seq": seq}).all()
+        return [event_of(row) for row in rows]
+
     def decision(self, agent: int, decision: str) -> Event | None:
         """Return the event of a decision."""
         with self.database.read() as connection:
             row = connection.execute(_DECISION, {"agent": agent, "decision": decision}).first()
-        return None if row is None else _event(row)
+        return None if row is None else event_of(row)
 
     def feedback(self, agent: int, decision: str) -> list[Event]:
         """Return what was told of a decision, in its order."""
         with self.database.read() as connection:
             rows = connection.execute(_FEEDBACK, {"agent": agent, "decision": decision}).all()
-        return [_event(row) for row in rows]
+        return [event_of(row) for row in rows]
 
     def latest_decisions(self, agent: int, before: int, most: int, start: str = "") -> list[Event]:
         """Return up to `most` decisions of rounds below `before` whose ids begin with `start`."""
@@ -179,7 +196,7 @@ class Log:
         values = {"agent": agent, "before": before, "most": most, "start": f"{start}%"}
         with self.database.read() as connection:
             rows = connection.execute(_LATEST_LIKE if start else _LATEST, values).all()
-        return [_event(row) for row in rows]
+        return [event_of(row) for row in rows]
 
     def snapshot(self, agent: int) -> tuple[int, bytes] | None:
         """Return the number of the event that a snapshot was made after, and the snapshot."""
@@ -307,7 +324,8 @@ def _append_postgres(
     return int(min(row[0] for row in rows)), int(rows[0][1])
 
 
-def _event(row: Any) -> Event:
+def event_of(row: Any) -> Event:
+    """Return the event of a row with `_COLUMNS`."""
     seq, kind, when, decision, round_, model_version, body = row
     return Event(kind, bytes(body), decision, model_version, seq, when, round_)
 
@@ -352,16 +370,28 @@ _FEEDBACK = sa.text(
 )
 _LATEST = sa.text(
     f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND round IS NOT NULL "
-    "AND round < :before ORDER BY round DESC LIMIT :most"
+    "AND decision IS NOT NULL AND round < :before ORDER BY round DESC LIMIT :most"
 )
 _LATEST_LIKE = sa.text(
     f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND round IS NOT NULL "
     "AND round < :before AND decision LIKE :start ESCAPE '\\' ORDER BY round DESC LIMIT :most"
 )
+_CHANGES = sa.text(
+    f"SELECT {_COLUMNS} FROM events WHERE agent = :agent AND kind = 'change' AND seq > :seq "
+    "ORDER BY seq"
+)
+_REDUCED = sa.text("SELECT 1 FROM events WHERE agent = :agent AND reduced = 1 LIMIT 1")
+_BEFORE = sa.text(
+    "SELECT 1 FROM events WHERE agent = :agent AND kind = 'decision' AND reduced = 0 "
+    "AND time < :when LIMIT 1"
+)
 _SNAPSHOT = sa.text("SELECT seq, content FROM snapshots WHERE agent = :agent")
 _SNAPSHOT_SEQ = sa.text("SELECT seq FROM snapshots WHERE agent = :agent")
 _SAVE_SNAPSHOT = sa.text(
-    "INSERT INTO snapshots (agent, seq, created, content) VALUES (:agent, :seq, :now, :content) "
+    # A model from before a change must not come back, nor that of an agent that was deleted.
+    "INSERT INTO snapshots (agent, seq, created, content) SELECT id, :seq, :now, :content "
+    "FROM agents WHERE id = :agent AND NOT EXISTS (SELECT 1 FROM events "
+    "WHERE events.agent = :agent AND kind = 'change' AND events.seq > :seq) "
     "ON CONFLICT (agent) DO UPDATE SET seq = excluded.seq, created = excluded.created, "
     "content = excluded.content WHERE snapshots.seq < excluded.seq"
 )

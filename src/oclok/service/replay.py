@@ -11,15 +11,17 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from pydantic_core import from_json
 
 from oclok.errors import InputError
 from oclok.oracles import oracle_from_json
 from oclok.service.database import Database
 from oclok.service.decisions import logged, logged_arms
 from oclok.service.log import Event, Log
-from oclok.service.replica import Replica
+from oclok.service.replica import Replica, restarts
 
 #: Numbers of a decision may differ by this, relative to the largest, from those recorded.
 TOLERANCE = 1e-6
@@ -52,25 +54,32 @@ def replay(
 ) -> Replayed:
     """Rebuild the model of an agent from its log, and make every decision again.
 
-    `progress` is called now and then with the agent's name and the share of the log replayed.
+    Where retention has reduced decisions, from the snapshot on. Decisions before an erasure are
+    based on what is no longer there, and are left out. `progress` is called now and then with the
+    agent's name and the share of the log replayed.
     """
     log = Log(database)
     row = log.agent(name)
     if row is None:
         raise InputError(f"there is no agent {name!r}")
     log.check(row)
-    replica = Replica(row, log, use_snapshot=False)
+    replica = Replica(row, log, use_snapshot=log.is_reduced(row.id))
     result = Replayed(name)
-    waiting: list[tuple[int, int, Event]] = []
-    events = _with_lookahead(log, row.id, row.last)
-    learner = replica.learner
-    for event, later in events:
-        for decision in later:
-            heapq.heappush(waiting, (decision.model_version or 0, decision.seq, decision))
+    erased = [e.seq for e in log.changes(row.id) if from_json(e.body)["what"] == "erase"]
+    known = replica.learner.steps  # of the snapshot; what is based on fewer cannot be made again
+    waiting: list[tuple[int, int, Event, dict[str, Any]]] = []
+    for event, later in _with_lookahead(log, replica, row.last):
+        for decision, settings in later:
+            version = decision.model_version or 0
+            if decision.seq > max(erased, default=0) and version >= known:
+                heapq.heappush(waiting, (version, decision.seq, decision, settings))
+        if event.kind == "change" and restarts(from_json(event.body)):
+            waiting, known = [], 0
         replica.apply(event)
+        learner = replica.learner
         while waiting and waiting[0][0] <= learner.steps + learner.waiting:
             learner.catch_up(waiting[0][0])
-            _again(replica, heapq.heappop(waiting)[2], result)
+            _again(replica, *heapq.heappop(waiting)[2:], result)
         learner.catch_up()
         result.events += 1
         if result.events % REPORTED_EVERY == 0:
@@ -78,17 +87,29 @@ def replay(
     return result
 
 
-def _with_lookahead(log: Log, agent: int, last: int) -> Iterator[tuple[Event, list[Event]]]:
-    """Yield each event with the decisions that were not yet seen and may be based before it.
+def _with_lookahead(
+    log: Log, replica: Replica, last: int
+) -> Iterator[tuple[Event, list[tuple[Event, dict[str, Any]]]]]:
+    """Yield each event with decisions not yet seen that may be based before it, and their settings.
 
-    A decision is committed soon after its model version: the next LOOKAHEAD events hold it.
+    A decision is committed soon after its model version: the next LOOKAHEAD events hold it, up to
+    one that makes another model.
     """
     known: list[Event] = []
-    fresh: list[Event] = []
-    for event in log.after(agent, 0, last):
+    fresh: list[tuple[Event, dict[str, Any]]] = []
+    settings = replica.settings
+    for event in log.after(replica.id, replica.seq, last):
+        if event.kind == "change":
+            change = from_json(event.body)
+            settings = change.get("to", settings)
+            if restarts(change):
+                for each in known:
+                    yield each, fresh
+                    fresh = []
+                known = []
         known.append(event)
-        if event.kind == "decision":
-            fresh.append(event)
+        if event.kind == "decision" and event.decision is not None:
+            fresh.append((event, settings))
         if len(known) > LOOKAHEAD:
             yield known.pop(0), fresh
             fresh = []
@@ -97,14 +118,15 @@ def _with_lookahead(log: Log, agent: int, last: int) -> Iterator[tuple[Event, li
         fresh = []
 
 
-def _again(replica: Replica, event: Event, result: Replayed) -> None:
+def _again(replica: Replica, event: Event, settings: dict[str, Any], result: Replayed) -> None:
     body = logged(event)
+    if body.get("reduced"):
+        return  # not all arms are known any more
     result.decisions += 1
     chosen = None
-    if replica.settings.get("mode") == "shadow":
+    if replica.agent.mode == "shadow":
         chosen = [body["ids"][place] for place in body["chosen"]]
-    oracle = oracle_from_json(body["oracle"]) if body.get("oracle") else replica.agent.oracle
-    assert oracle is not None
+    oracle = oracle_from_json(body.get("oracle") or settings["oracle"])
     proposal = replica.agent.propose(
         logged_arms(body),
         oracle.limited(SEARCH_SECONDS),
@@ -115,14 +137,16 @@ def _again(replica: Replica, event: Event, result: Replayed) -> None:
     )
     offer = proposal.decision.offer
     assert offer is not None
-    recorded = body["index"]
+    is_random = settings.get("policy") == "thompson"
+    recorded = body["mean" if is_random else "index"]
     scale = max(1.0, float(np.abs(recorded).max()))
-    is_same = np.allclose(offer.index, recorded, rtol=0, atol=TOLERANCE * scale)
+    expected = offer.mean if is_random and offer.mean is not None else offer.index
+    is_same = np.allclose(expected, recorded, rtol=0, atol=TOLERANCE * scale)
     place = {arm: position for position, arm in enumerate(offer.ids)}
     again = [place[arm] for arm in proposal.decision.preferred]
     # Equal numbers may be rounded to either side of a tie.
     # A search may have been cut short, then or now.
-    if again != body["preferred"] and not oracle.is_search:
+    if again != body["preferred"] and not (oracle.is_search or is_random):
         before, after = recorded[body["preferred"]].sum(), recorded[again].sum()
         is_same &= abs(before - after) <= len(recorded) * TOLERANCE * scale
     if not is_same:

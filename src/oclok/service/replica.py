@@ -21,7 +21,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from oclok import persistence
-from oclok.agent import Agent, AgentDecision
+from oclok.agent import Agent, AgentDecision, Schema
 from oclok.agent.request import Proposal
 from oclok.errors import InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
@@ -47,6 +47,23 @@ class Results:
     def of(self, event: Event) -> Result:
         """Return what came of an event; nothing if it could not be applied."""
         return self.by_seq.get(event.seq, Result())
+
+
+#: Settings that decide how the past is learned.
+POLICY_SETTINGS = ("policy", "exploration", "forgetting", "holdout", "baseline", "guard")
+
+
+def _body(event: Event) -> dict[str, Any]:
+    body: dict[str, Any] = from_json(event.body)
+    return body
+
+
+def restarts(change: dict[str, Any]) -> bool:
+    """Return whether a change makes another model, whose steps are counted anew."""
+    if change["what"] != "settings":
+        return change["what"] in ("reset", "erase")
+    before, after = change["from"], change["to"]
+    return any(before.get(name) != after.get(name) for name in POLICY_SETTINGS)
 
 
 def with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +115,7 @@ class Replica:
 
     Attributes:
         agent: the agent as of event `seq`.
+        epoch: number of the event that made the present model; its steps are counted from there.
         lock: to be held while `agent` and `seq` must fit together.
         is_broken: an event was applied in part, for want of memory, say: build another one.
         work_available: is set when there is something to learn.
@@ -118,11 +136,17 @@ class Replica:
         self._proposal: Proposal | None = None  # of the event that is being applied
         self._log, self._row = log, row
         self._time = row.created
-        self.agent, self.seq = make_agent(self.settings), 0
-        self.snapshot_seq = self.snapshot_size = 0
-        if use_snapshot:
-            self._load_snapshot()
-        self.agent.follow(lambda: self._time)
+        self.seq = self.snapshot_seq = self.snapshot_size = 0
+        agent = self._load_snapshot() if use_snapshot else None
+        self.epoch = 0
+        for event in reversed(log.changes(self.id)):
+            change = _body(event)
+            if event.seq > self.seq and change["what"] == "settings":
+                self.settings = change["from"]  # as they were at event `seq`
+            elif event.seq <= self.seq and restarts(change):
+                self.epoch = event.seq
+                break
+        self._start_from(agent or make_agent(self.settings))
 
     @property
     def learner(self) -> Learner:
@@ -154,15 +178,21 @@ class Replica:
             self._time = event.time
             _, self._proposal = self._own.pop(event.seq, (None, None))
             try:
-                _APPLY[event.kind](self, event)
+                self._apply_one(event)
             except TRANSIENT:
                 self.is_broken = True  # it may have changed in part
                 raise
-            except Exception:
-                # The same in every process: the event is part of the log, and had no effect.
-                LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
             self.seq = event.seq
             self.work_available.set()
+
+    def _apply_one(self, event: Event) -> None:
+        try:
+            _APPLY[event.kind](self, event)
+        except TRANSIENT:
+            raise
+        except Exception:
+            # The same in every process: the event is part of the log, and had no effect.
+            LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
 
     def committed(self, event: Event, proposal: Proposal | None = None) -> None:
         """Apply an event that this process has just appended.
@@ -202,26 +232,36 @@ class Replica:
         steps, policy = self.learner.dumped(given)  # nothing waits for this
         return seq, _HEAD.pack(len(agent), steps) + agent + policy
 
-    def _load_snapshot(self) -> None:
+    def _start_from(self, agent: Agent) -> None:
+        self.agent = agent
+        agent.follow(lambda: self._time)
+
+    def _load_snapshot(self) -> Agent | None:
         found = self._log.snapshot(self.id)
         if found is None:
-            return
+            return None
         try:
             size, steps = _HEAD.unpack_from(found[1])
             agent = persistence.loads(found[1][_HEAD.size : _HEAD.size + size])
             policy = persistence.loads(found[1][_HEAD.size + size :])
         except (StorageError, struct.error) as reason:  # of another version: the log has it all
             LOGGER.warning("agent %s: snapshot not used: %s", self.name, reason)
-            return
+            return None
         if isinstance(agent, Agent) and isinstance(agent.policy, Learner):
             assert isinstance(policy, GPPolicy)
             agent.policy.adopt(steps, policy)
-            self.agent, self.seq = agent, found[0]
-            self.snapshot_seq, self.snapshot_size = found[0], len(found[1])
+            self.seq = self.snapshot_seq = found[0]
+            self.snapshot_size = len(found[1])
+            return agent
+        return None
 
     def _apply_decision(self, event: Event) -> None:
         if self._proposal is not None:
             self.agent.record(*self._proposal)
+            return
+        if event.decision is None:  # erased
+            if "schema" in (body := _body(event)):
+                self.agent.adopt(Schema(body["schema"]))
             return
         decision, schema, oracle, step = restored(self.agent, event)
         assert decision.offer is not None
@@ -229,8 +269,9 @@ class Replica:
         self.agent.record(decision, schema, played, step)
 
     def _apply_outcomes(self, event: Event) -> None:
+        if event.decision is None:
+            return  # erased
         body = from_json(event.body)
-        assert event.decision is not None
         outcomes = dict(body["outcomes"])
         result = Result()
         try:
@@ -250,9 +291,10 @@ class Replica:
         result.quarantined += learned.quarantined
 
     def _apply_accept(self, event: Event) -> None:
+        if event.decision is None:
+            return  # erased
         arm = from_json(event.body)["arm"]
         result = Result()
-        assert event.decision is not None
         try:
             self.agent.accept(event.decision, arm)
             result.learned.append(arm)
@@ -273,6 +315,39 @@ class Replica:
     def _apply_expire(self, event: Event) -> None:
         self.agent.expire()
 
+    def _apply_change(self, event: Event) -> None:
+        """Let what was done to the agent happen; see `lifecycle`."""
+        change = _body(event)
+        what = change["what"]
+        if restarts(change):
+            self.epoch = event.seq
+        if what == "settings":
+            self.settings = change["to"]
+            if restarts(change):
+                self._learn_anew(event.seq)
+            else:
+                changeable = ("deadline", "default_outcome", "mode")
+                oracle = oracle_from_json(self.settings["oracle"])
+                self.agent.change(oracle, **{name: self.settings[name] for name in changeable})
+        elif what == "state":
+            self.state = change["state"]
+        elif what == "reset":
+            self._start_from(make_agent(self.settings))
+        elif what == "erase":
+            self._learn_anew(event.seq)
+
+    def _learn_anew(self, until: int) -> None:
+        """Read the log again, from the latest reset to before event `until`."""
+        changes = [event for event in self._log.changes(self.id) if event.seq < until]
+        resets = [event.seq for event in changes if _body(event)["what"] == "reset"]
+        self._start_from(make_agent(self.settings))
+        now = self._time
+        for event in self._log.after(self.id, max(resets, default=0), until - 1):
+            if event.kind != "change":
+                self._time = event.time
+                self._apply_one(event)
+        self._time = now
+
     def _keep(self, seq: int, result: Result) -> None:
         for results in self._awaited:
             results.by_seq[seq] = result
@@ -284,4 +359,5 @@ _APPLY = {
     "accept": Replica._apply_accept,
     "observations": Replica._apply_observations,
     "expire": Replica._apply_expire,
+    "change": Replica._apply_change,
 }

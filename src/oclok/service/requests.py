@@ -174,6 +174,44 @@ class Settings(_Strict):
     )
 
 
+class SettingsChange(_Strict):
+    """Settings to change; those left out stay as they are."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "paused"}]})
+
+    oracle: OracleForm | None = None
+    deadline: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    default_outcome: Number | None = None
+    mode: Literal["live", "shadow"] = "live"
+    policy: Literal["ucb", "thompson"] = "ucb"
+    exploration: Annotated[float, Field(ge=0, le=100)] | None = None
+    forgetting: Forgetting | None = None
+    outcome_weights: Annotated[dict[FeatureName, Number], Field(min_length=1)] | None = None
+    request_oracles: bool = True
+    holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    baseline: Baseline | None = None
+    guard: Annotated[float, Field(gt=0, lt=1)] | None = None
+    state: Literal["active", "paused", "archived"] = "active"
+
+
+class Clone(_Strict):
+    """The agent to make."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "b", "learned": True}]})
+
+    name: AgentName
+    learned: bool = Field(True, description="Whether it knows what this one has learned.")
+
+
+class Erasure(_Strict):
+    """What to erase: one of the two."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"arm": "courier-7"}]})
+
+    arm: ArmId | None = None
+    decision: DecisionId | None = None
+
+
 class Arm(_Strict):
     """One thing that can be chosen."""
 

@@ -17,10 +17,12 @@ from oclok.service.answers import (
     AgentAnswer,
     AgentRow,
     Alive,
+    AuditEntry,
     Comparison,
     DecisionAnswer,
     DecisionDetails,
     DecisionRow,
+    Erased,
     History,
     Learned,
     Lift,
@@ -34,16 +36,20 @@ from oclok.service.answers import (
 from oclok.service.background import Background
 from oclok.service.conditional import answered
 from oclok.service.history import Range, history
+from oclok.service.lifecycle import Lifecycle
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
 from oclok.service.quick import Quick, QuickRoute, quickly, read_decision, read_outcomes
 from oclok.service.requests import (
     AgentName,
+    Clone,
     DecisionId,
     DecisionRequest,
+    Erasure,
     Observations,
     OutcomeItems,
     Settings,
+    SettingsChange,
 )
 from oclok.service.service import Service
 
@@ -56,12 +62,12 @@ REASONS = {
     401: "There is no key, or it is not known.",
     403: "The key may not do this.",
     404: "There is no such agent or decision.",
-    409: "There is something else under this name.",
+    409: "There is something else under this name, or the agent is paused or archived.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The body is not declared as JSON.",
     422: "Something in the request is wrong; the detail says what.",
-    503: "The database cannot be reached; try again after a while.",
+    503: "The database cannot be reached, or too much is under way; try again.",
 }
 
 Level = Annotated[float, Query(gt=0, lt=1, description="Probability of the intervals.")]
@@ -121,9 +127,13 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         responses=_problems(400, 401, 403, 408, 409, 413, 415, 422, 503)
         | {200: {"model": AgentAnswer, "description": "It is there, with the same settings."}},
     )
-    def put_agent(agent: AgentPath, settings: Settings, response: Response) -> AgentAnswer:
+    def put_agent(
+        agent: AgentPath, settings: Settings, request: Request, response: Response
+    ) -> AgentAnswer:
         """Make an agent."""
-        if not service.put_agent(agent, settings.model_dump()):
+        if service.put_agent(agent, settings.model_dump()):
+            Lifecycle(service.log, who(request)).note(agent, "create", {})
+        else:
             response.status_code = 200
         return views.agent(service.replica(agent))
 
@@ -174,12 +184,91 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         replica = service.replica(agent)
         return answered(request, views.version(replica), lambda: views.agent(replica))
 
+    def who(request: Request) -> str:
+        key = access.key_of(request.headers.get("authorization"))
+        return "anyone" if key is None else key.name
+
+    @router.patch(
+        "/v1/agents/{agent}",
+        tags=["agents"],
+        dependencies=[needs("admin")],
+        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
+    )
+    def patch_agent(agent: AgentPath, change: SettingsChange, request: Request) -> AgentAnswer:
+        """Change settings or the state (active, paused, archived); others stay as they are."""
+        changes = change.model_dump(include=change.model_fields_set)
+        Lifecycle(service.log, who(request)).change(agent, changes)
+        return views.agent(service.read_changes(agent))
+
+    @router.delete(
+        "/v1/agents/{agent}",
+        status_code=204,
+        tags=["agents"],
+        dependencies=[needs("admin")],
+        responses=_problems(401, 403, 404, 422, 503),
+    )
+    def delete_agent(agent: AgentPath, request: Request) -> None:
+        """Delete an agent and everything that is known of it, for good."""
+        Lifecycle(service.log, who(request)).delete(agent)
+        service.refresh()
+
+    @router.post(
+        "/v1/agents/{agent}/reset",
+        tags=["agents"],
+        dependencies=[needs("admin")],
+        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
+    )
+    def post_reset(agent: AgentPath, request: Request) -> AgentAnswer:
+        """Forget everything that was learned; settings stay."""
+        Lifecycle(service.log, who(request)).reset(agent)
+        return views.agent(service.read_changes(agent))
+
+    @router.post(
+        "/v1/agents/{agent}/clone",
+        status_code=201,
+        tags=["agents"],
+        dependencies=[needs("admin")],
+        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
+    )
+    def post_clone(agent: AgentPath, clone: Clone, request: Request) -> AgentAnswer:
+        """Make another agent with the same settings, with or without what was learned."""
+        access.check(request.headers.get("authorization"), "admin", clone.name)
+        Lifecycle(service.log, who(request)).clone(agent, clone.name, clone.learned)
+        return views.agent(service.replica(clone.name))
+
+    @router.post(
+        "/v1/agents/{agent}/erase",
+        tags=["agents"],
+        dependencies=[needs("admin")],
+        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
+    )
+    def post_erase(agent: AgentPath, erasure: Erasure, request: Request) -> Erased:
+        """Erase all that is known of an arm or a decision, from the log and from the model."""
+        lifecycle = Lifecycle(service.log, who(request))
+        events = lifecycle.erase(agent, erasure.arm, erasure.decision)
+        service.read_changes(agent)
+        return Erased(events=events)
+
+    @router.get(
+        "/v1/audit",
+        tags=["service"],
+        dependencies=[needs("admin")],
+        responses=_problems(401, 403, 422, 503),
+    )
+    def get_audit(
+        name: Annotated[AgentName | None, Query(description="Of this agent only.")] = None,
+        before: Annotated[int, Query(ge=1, le=2**53, description="An id.")] = 2**53,
+        most: Annotated[int, Query(ge=1, le=500)] = 100,
+    ) -> list[AuditEntry]:
+        """List who did what to which agent, latest first."""
+        return [AuditEntry(**row) for row in Lifecycle(service.log, "").trail(name, before, most)]
+
     @router.post(
         "/v1/agents/{agent}/decisions",
         status_code=201,
         tags=["decisions"],
         dependencies=[needs("decide")],
-        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
+        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
         response_model=DecisionAnswer,
     )
     @quickly(Quick(read_decision, decide, service.knows, 201))
@@ -225,7 +314,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         "/v1/agents/{agent}/outcomes",
         tags=["outcomes"],
         dependencies=[needs("learn")],
-        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
+        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
         response_model=OutcomesAnswer,
     )
     @quickly(Quick(read_outcomes, learn, service.knows, 200))
@@ -237,7 +326,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         "/v1/agents/{agent}/observations",
         tags=["outcomes"],
         dependencies=[needs("learn")],
-        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
+        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
     )
     def post_observations(
         agent: AgentPath, items: Annotated[Observations, Body()]

@@ -81,6 +81,19 @@ class Service:
         self._replicas[name] = replica
         return replica
 
+    def active(self, name: str, states: tuple[str, ...] = ("active", "paused")) -> Replica:
+        """Return the model of an agent that may be written to; `ConflictError` otherwise."""
+        replica = self.replica(name)
+        if replica.state not in states:
+            raise ConflictError(f"agent {name!r} is {replica.state}")
+        return replica
+
+    def read_changes(self, name: str) -> Replica:
+        """Return the model of an agent after reading what was just done to it."""
+        replica = self.replica(name)
+        replica.catch_up()
+        return replica
+
     def refresh(self) -> None:
         """Read what is new in the logs of the models that are in memory."""
         replicas = self.replicas
@@ -131,7 +144,7 @@ class Service:
 
     def decide(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         """Decide among the arms of a request, commit the decision, and return the answer."""
-        replica = self.replica(name)
+        replica = self.active(name, ("active",))
         by_id = {arm["id"]: arm["features"] for arm in request["arms"]}
         if len(by_id) < len(request["arms"]):
             raise InputError("arm ids must be distinct; one is there more than once")
@@ -189,7 +202,7 @@ class Service:
 
     def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         """Learn outcomes, each exactly once, and return what became of them."""
-        replica = self.replica(name)
+        replica = self.active(name)
         answer = OutcomesTally()
         events = []
         for group in _groups(items):
@@ -205,7 +218,7 @@ class Service:
 
     def observe(self, name: str, items: list[dict[str, Any]]) -> int:
         """Learn outcomes of the past that belong to no decision; all of them, or none."""
-        replica = self.replica(name)
+        replica = self.active(name)
         features = [item["features"] for item in items]
         outcomes = [item["outcome"] for item in items]
         low, high = replica.settings.get("outcome_range") or (-float("inf"), float("inf"))
@@ -224,7 +237,7 @@ class Service:
 
     def expire(self, replica: Replica, now: float) -> None:
         """Let decisions past their deadline expire, in all processes."""
-        if replica.agent.late(now):
+        if replica.state != "archived" and replica.agent.late(now):
             for event in self.log.append(replica.id, [Event("expire", b"{}")]):
                 replica.committed(event)
 

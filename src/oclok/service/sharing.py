@@ -41,12 +41,15 @@ class Sharing:
 
     def __init__(self, folder: str | None = None) -> None:
         self._folder = None if folder is None or fcntl is None else Path(folder)
-        self._leading: dict[int, IO[bytes]] = {}
-        self._looked: dict[int, float] = {}
-        self._published: dict[int, tuple[int, float]] = {}
+        self._leading: dict[str, IO[bytes]] = {}
+        self._looked: dict[str, float] = {}
+        self._published: dict[str, tuple[int, float]] = {}
 
-    def work(self, agent: int, learner: Learner) -> bool:
-        """Learn, publish, or adopt what is published; return whether a step was taken."""
+    def work(self, agent: str, learner: Learner) -> bool:
+        """Learn, publish, or adopt what is published; return whether a step was taken.
+
+        `agent` names the agent and its epoch: steps of other models do not count here.
+        """
         if self._folder is None:
             return learner.work()
         now = time.monotonic()
@@ -66,7 +69,7 @@ class Sharing:
         while self._leading:
             self._leading.popitem()[1].close()
 
-    def _leads(self, agent: int, now: float) -> bool:
+    def _leads(self, agent: str, now: float) -> bool:
         assert self._folder is not None
         if agent in self._leading:
             return True
@@ -81,13 +84,13 @@ class Sharing:
         self._leading[agent] = file
         return True
 
-    def _is_time_to_look(self, agent: int, now: float) -> bool:
+    def _is_time_to_look(self, agent: str, now: float) -> bool:
         if now < self._looked.get(agent, 0.0):
             return False
         self._looked[agent] = now + LOOK_EVERY
         return True
 
-    def _publish(self, agent: int, learner: Learner) -> None:
+    def _publish(self, agent: str, learner: Learner) -> None:
         assert self._folder is not None
         start = time.monotonic()
         steps, content = learner.dumped()
@@ -97,7 +100,7 @@ class Sharing:
         now = time.monotonic()
         self._published[agent] = steps, now + max(EVERY, MULTIPLE * (now - start))
 
-    def _follow(self, agent: int, learner: Learner) -> None:
+    def _follow(self, agent: str, learner: Learner) -> None:
         try:
             with open(self._path(agent), "rb") as file:
                 steps = int.from_bytes(file.read(8))
@@ -109,7 +112,7 @@ class Sharing:
         assert isinstance(policy, GPPolicy)
         learner.adopt(steps, policy)
 
-    def _path(self, agent: int) -> Path:
+    def _path(self, agent: str) -> Path:
         assert self._folder is not None
         return self._folder / f"{agent}.model"
 
