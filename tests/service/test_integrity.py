@@ -76,6 +76,15 @@ def test_missing_events_are_named(path, damage, missing, has_snapshot):
     service.replica("b")
 
 
+def test_a_snapshot_that_cannot_be_read_is_named(path):
+    service = _service(f"sqlite:///{path}")
+    replica = service.replica("a")
+    service.log.save_snapshot(replica.id, *replica.dumped())
+    assert all(found.is_well for found in check(service.database))
+    _run(path, "UPDATE snapshots SET content = x'00'")
+    assert "the snapshot cannot be read" in str(check(service.database)[0])
+
+
 def test_a_damaged_agent_is_503_and_not_ready_and_others_go_on(path):
     _run(path, "DELETE FROM events WHERE agent = 1 AND seq BETWEEN 20 AND 24")
     with TestClient(create_app(f"sqlite:///{path}"), base_url="http://localhost") as client:

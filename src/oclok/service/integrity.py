@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pydantic_core import from_json
 
-from oclok import persistence
-from oclok.errors import DamagedLogError, OclokError
+from oclok.errors import DamagedLogError
 from oclok.service.database import Database
 from oclok.service.log import AgentRow, Log
 from oclok.service.packing import unpack
+from oclok.service.replica import Replica
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,6 @@ def _checked(log: Log, row: AgentRow) -> Checked:
         if snapshot[0] > row.last:
             last = f"the log ends at {row.last}"
             return Checked(row.name, seq, f"the snapshot is of event {snapshot[0]}, but {last}")
-        try:
-            persistence.loads(snapshot[1])
-        except OclokError as reason:
-            return Checked(row.name, seq, f"the snapshot cannot be read: {reason}")
+        if Replica(row, log).snapshot_seq != snapshot[0]:
+            return Checked(row.name, seq, "the snapshot cannot be read; the log is complete")
     return Checked(row.name, seq)
