@@ -27,7 +27,8 @@ def create_app(config: Config | str) -> FastAPI:
     """Return the application for a storage URL or options; the database is migrated if need be."""
     if isinstance(config, str):
         config = Config(storage=config)
-    import_module("sklearn.gaussian_process.kernels")  # seconds that the first decision would wait
+    for name in ("sklearn.gaussian_process.kernels", "sklearn.tree"):
+        import_module(name)  # takes seconds that a decision would wait
     database = Database(config.database_url)
     database.migrate()
     service = Service(database, config)

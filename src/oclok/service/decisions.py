@@ -55,6 +55,9 @@ def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_fi
         body[name] = None if values is None else values.astype(np.float32)
         if values is not None:
             body[f"exact_{name}"] = values[offer.chosen]
+    width = _width(offer)
+    if width is not None:
+        body["index"], body["width"] = None, width
     if is_first:
         body["schema"] = proposal.schema.to_json()
     return pack(body)
@@ -63,6 +66,8 @@ def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_fi
 def logged(event: Event) -> dict[str, Any]:
     """Return what the log keeps of a decision, by name; see `decision_body`."""
     body = unpack(event.body)
+    if "width" in body:
+        body["index"] = body["mean"] + body.pop("width") * body["std"]
     for name in BELIEFS:
         if f"exact_{name}" in body:
             body[name] = body[name].astype(np.float64)
@@ -71,6 +76,16 @@ def logged(event: Event) -> dict[str, Any]:
         body["propensity"] = np.isin(np.arange(len(body["ids"])), body["chosen"]).astype(float)
         body |= {"super_arm_propensity": 1.0, "propensity_draws": 0}
     return body
+
+
+def _width(offer: Offer) -> float | None:
+    """Return w if every index is mean + w · std, as far as single precision can tell."""
+    if offer.mean is None or offer.std is None or not offer.std.any():
+        return None
+    bonus = offer.index - offer.mean
+    width = float(bonus @ offer.std / (offer.std @ offer.std))
+    scale = np.abs(offer.index).max()
+    return width if np.abs(bonus - width * offer.std).max() <= 1e-8 * scale else None
 
 
 def logged_arms(body: dict[str, Any]) -> Arms:
