@@ -13,6 +13,7 @@ from oclok.service import demo
 from oclok.service.cli import _database
 from oclok.service.client import PAUSES
 from oclok.service.export import export
+from oclok.service.packing import pack, unpack
 from oclok.service.replay import replay
 
 
@@ -124,7 +125,8 @@ def test_replay_sees_a_decision_that_was_altered(server, client, tmp_path):
     copy = sqlite3.connect(tmp_path / "copy.db")
     source.backup(copy)
     [body] = copy.execute("SELECT body FROM events WHERE decision = 'd5' AND round > 0").fetchone()
-    altered = body.replace(b'"index":[', b'"index":[9')
+    content = unpack(body)
+    altered = pack(content | {"exact_index": content["exact_index"] + 9.0})
     copy.execute("UPDATE events SET body = ? WHERE decision = 'd5' AND round > 0", (altered,))
     copy.commit()
     copy.close()
