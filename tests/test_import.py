@@ -4,7 +4,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from oclok import __version__
+from oclok.errors import MissingExtraError
+from oclok.extras import needs
 
 HEAVY = {"pandas", "matplotlib", "joblib", "typer", "rich", "pyarrow", "dask", "distributed"}
 
@@ -71,3 +75,10 @@ def test_without_pandas_a_table_names_the_extra():
         "else: raise AssertionError"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_missing_package_is_an_error_that_names_the_extra() -> None:
+    with pytest.raises(MissingExtraError, match=r"pip install 'oclok\[bench\]'"), needs("bench"):
+        import no_such_package  # noqa: F401
+    with pytest.raises(ModuleNotFoundError, match=r"oclok\.nothing"), needs("bench"):
+        import oclok.nothing  # noqa: F401

@@ -1,10 +1,12 @@
 """tests/ mirrors src/oclok file by file; a file that is tested elsewhere says where.
 
-It does so in a line of its own: `# Tested in tests/<file>.py: <reason>.`
+It does so in a line of its own: `# Tested in tests/<file>.py: <reason>.` In either case the tests
+use what the file defines: a name, a method, or what it is asked for by (a path, an option).
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -18,17 +20,42 @@ ELSEWHERE = re.compile(r"^# Tested in (tests/\S+\.py): .+\.$", re.M)
 LIST_OF_NAMES = 60
 
 
+def defined(text: str) -> set[str]:
+    """Return the public names that a module defines, of its classes too, and paths and options."""
+    names: set[str] = set()
+    tree = ast.parse(text)
+    for node in tree.body:
+        names |= _named(node)
+        if isinstance(node, ast.ClassDef):
+            names |= {name for inner in node.body for name in _named(inner)}
+    for inner in ast.walk(tree):
+        value = inner.value if isinstance(inner, ast.Constant) else None
+        if isinstance(value, str) and re.fullmatch(r"[^ ]*[/-][^ ]*", value):
+            names |= set(re.findall(r"\w{4,}", value))
+    return {name for name in names if not name.startswith("_")}
+
+
+def _named(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
 @pytest.mark.parametrize("path", FILES, ids=str)
-def test_every_file_has_its_tests(path: Path) -> None:
+def test_every_file_has_tests_that_use_it(path: Path) -> None:
     text = (SOURCE / path).read_text("utf-8")
-    if path.name == "__init__.py" and text.count("\n") <= LIST_OF_NAMES:
+    is_list = path.name == "__init__.py" and text.count("\n") <= LIST_OF_NAMES
+    if is_list or not re.search(r"^\s*(def|class) ", text, re.M):
         return
     named = [ROOT / name for name in ELSEWHERE.findall(text)]
-    mirror = ROOT / "tests" / path.parent / f"test_{path.name}"
-    if not named:
-        assert mirror.exists(), f"write {mirror.relative_to(ROOT)}, or say where it is tested"
-    for test in named:
-        assert test.exists(), f"{path} is said to be tested in {test}, which is not there"
+    tests = named or [ROOT / "tests" / path.parent / f"test_{path.name}"]
+    for test in tests:
+        assert test.exists(), f"write {test.relative_to(ROOT)}, or say where {path} is tested"
+    words = {word for test in tests for word in re.findall(r"\w+", test.read_text("utf-8"))}
+    names = defined(text)
+    assert not names or names & words, f"{path}: its tests mention none of {sorted(names)[:9]}"
 
 
 #: A name and its private attribute; of an object, not of the test's own class or its base.

@@ -1,5 +1,4 @@
 """Names for the arrays that travel between posteriors, policies and oracles."""
-# Tested in tests/test_import.py: names of types alone.
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from oclok.errors import ContextError, InputError
 from oclok.oracles import TopK
 from oclok.persistence import dumps, loads
 from oclok.policies.cucb import CUCB
+from oclok.policies.grid import LARGEST_GRID
 
 
 class PlainCUCB:
@@ -108,8 +109,8 @@ def test_contexts_of_another_dimension_are_refused():
 
 
 def test_a_grid_that_does_not_fit_in_memory_is_refused():
-    with pytest.raises(InputError, match="10 cells a side in dimension 12"):
-        CUCB(dimension=12, cells=10)
+    with pytest.raises(InputError, match="10000001 cells a side in dimension 1"):
+        CUCB(dimension=1, cells=LARGEST_GRID + 1)
 
 
 @pytest.mark.parametrize("wrong", [{"cells": 0}, {"cells": 2.5}, {"dimension": 0}])

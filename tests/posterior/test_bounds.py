@@ -20,6 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQu
 from oclok.oracles import TopK
 from oclok.policies import UCB
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, Prediction
+from oclok.posterior.bounds import error_bounds, kernel_rounding
 
 CASES = int(os.environ.get("OCLOK_CASES", "60"))
 DIGITS = 60
@@ -192,3 +193,10 @@ def test_no_decision_is_proven_that_the_exact_posterior_would_not_make(seed: int
         else:
             high = middle
     assert math.isfinite(low)
+
+
+def test_without_errors_in_the_kernel_there_are_none() -> None:
+    mean_error, std_error = error_bounds(np.ones(3), 0.0, 0.0, 0.0, 5.0)
+    assert not mean_error.any()
+    assert not std_error.any()
+    assert kernel_rounding(100, 1.0) < kernel_rounding(100, 1e6)

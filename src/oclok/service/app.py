@@ -1,5 +1,5 @@
 """The web application: routes, access, limits, metrics, and work in the background."""
-# Tested in tests/service/test_routes.py: every request goes through it.
+# Tested in tests/service/test_connections.py: every request goes through it.
 
 from __future__ import annotations
 

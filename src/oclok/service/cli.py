@@ -1,5 +1,5 @@
 """Commands of the service: serve, check, replay, export, agents, keys."""
-# Tested in tests/service/test_workers.py: servers are started by its commands.
+# Tested in tests/service/test_config.py: its commands are run.
 
 from __future__ import annotations
 

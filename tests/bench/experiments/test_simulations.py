@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from oclok.bench.experiments import EXPERIMENTS
 from oclok.bench.experiments.base import seeds
+from oclok.bench.experiments.simulations import PAPER
 
 
 def labels(*inducing):
@@ -92,3 +93,7 @@ def test_movies_are_solved_exactly_unless_asked_otherwise():
     for chosen, alpha in [(None, 1.0), ("tim+", 1 - 1 / math.e - 0.1)]:
         problem = experiment.problem(experiment.settings(oracle=chosen), "", 1, 0)
         assert next(iter(problem)).oracle.alpha == pytest.approx(alpha)
+
+
+def test_every_simulation_of_the_paper_can_be_run_by_its_name():
+    assert {each.name for each in PAPER} <= set(EXPERIMENTS)

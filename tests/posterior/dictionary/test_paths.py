@@ -7,6 +7,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from oclok.posterior import DictionaryPosterior, ExactPosterior, ForgettingPosterior, Posterior
+from oclok.posterior.dictionary.paths import model_for
 
 POSTERIORS = {
     "exact": ExactPosterior(RBF(0.4), 0.2),
@@ -36,3 +37,13 @@ def test_equal_seeds_give_equal_samples() -> None:
     x = np.linspace(0, 1, 5)[:, None]
     samples = [POSTERIORS["exact"].sample_paths(x, 3, np.random.default_rng(1)) for _ in range(2)]
     np.testing.assert_array_equal(*samples)
+
+
+def test_its_model_has_learned_what_the_posterior_has() -> None:
+    posterior = POSTERIORS["exact"].empty()
+    rng = np.random.default_rng(0)
+    X, x = rng.random((12, 1)), rng.random((9, 1))
+    posterior.update(X, np.sin(6 * X[:, 0]))
+    model = model_for(posterior, x)
+    assert len(model) == 12
+    np.testing.assert_allclose(model.predict(x).mean, posterior.predict(x).mean, atol=1e-3)

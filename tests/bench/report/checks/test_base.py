@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binomtest, t
 
 from oclok.bench.analysis.scores import Scores
-from oclok.bench.report.checks import theory
+from oclok.bench.report.checks import rewards, theory, times
 from oclok.bench.report.checks.base import LEVEL, Quantity, conjunction, disjunction
 
 
@@ -50,3 +50,16 @@ def test_shares_of_runs_have_exact_binomial_intervals(make_results, good, repeat
     finding = theory.bands_hold().measure(Scores(runs))
     assert f"in {good} of {repeats} runs ({ends.low:.0%} to {ends.high:.0%})" in finding.measured
     assert finding.holds is (True if ends.low >= 0.95 else False if ends.high < 0.95 else None)
+
+
+def test_twice_as_fast_and_twice_the_reward_are_found(make_results):
+    results = make_results("movies", repeats=4)
+    one, other = list(dict.fromkeys(results["policy"]))[:2]
+    is_one = (results["policy"] == one).to_numpy()
+    reward, seconds = np.where(is_one, 2.0, 1.0), np.where(is_one, 1.0, 2.0)
+    scores = Scores(results.assign(expected_reward=reward, seconds=seconds))
+    pair = [one], [other]
+    for check in (times.faster(*pair, least=1.5), rewards.better(0.5, *pair)):
+        assert check.measure(scores).holds is True
+    for check in (times.faster(*pair, least=3.0), rewards.better(1.5, *pair)):
+        assert check.measure(scores).holds is False

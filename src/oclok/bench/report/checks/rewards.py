@@ -3,7 +3,7 @@
 Where the benchmark's own reward is not positive in every repeat, its shares mean nothing. What
 compares two policies, or two lengthscales, is then measured by regret; the rest is unknown.
 """
-# Tested in tests/bench/report/test_claims.py: checks judge claims.
+# Tested in tests/bench/report/checks/test_base.py: checks of each kind judge made-up results.
 
 from __future__ import annotations
 

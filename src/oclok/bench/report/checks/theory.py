@@ -1,5 +1,5 @@
 """Checks of what the paper proves, on the runs that kept count of it."""
-# Tested in tests/bench/report/test_claims.py: checks judge claims.
+# Tested in tests/bench/report/checks/test_base.py: checks of each kind judge made-up results.
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Checks of the time that a round takes, to select and to update."""
-# Tested in tests/bench/report/test_claims.py: checks judge claims.
+# Tested in tests/bench/report/checks/test_base.py: checks of each kind judge made-up results.
 
 from __future__ import annotations
 
