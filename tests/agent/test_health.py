@@ -11,7 +11,7 @@ from oclok.agent.health import FeatureWatch
 from oclok.agent.schema import Schema
 from oclok.oracles import TopK
 from oclok.persistence import dumps, loads
-from oclok.policies import BayesUCB
+from oclok.policies import BayesUCB, Window
 
 
 class World:
@@ -93,6 +93,24 @@ def test_a_world_that_changed_is_found() -> None:
     assert "drift" not in world.kinds()
     world.play(20, shift=3.0)
     assert "drift" in world.kinds()
+
+
+def test_a_world_that_changed_long_ago_is_found() -> None:
+    """A shift that a window of the latest outcomes no longer shows."""
+    world = World(policy=BayesUCB(RBF(1.0), 0.1, forget=Window(150)))
+    world.play(150)
+    assert world.kinds() == []
+    world.play(300, shift=3.0)
+    [found] = [finding for finding in world.agent.health() if finding.kind == "drift"]
+    assert found.severity == "info"
+    assert "outcomes ago" in found.message
+
+
+def test_the_verdict_is_that_of_the_calibration() -> None:
+    world = World(noise_std=0.02)
+    world.play(40)
+    assert world.agent.policy.calibration().verdict == "overconfident"  # type: ignore[attr-defined]
+    assert "calibration" in world.kinds()
 
 
 def test_a_feature_that_never_varies_is_found() -> None:

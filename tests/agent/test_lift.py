@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oclok.agent.lift import BUCKETS, LEAST_DECISIONS, LiftTally, assign, boundary, variances
+from oclok.agent.lift import BUCKETS, LEAST_DECISIONS, TIGHT, LiftTally, assign, variances
+from oclok.confidence import boundary
 from oclok.errors import InputError
 from oclok.persistence import dumps, loads
 
@@ -91,7 +92,7 @@ def looks(y: np.ndarray, group: np.ndarray) -> np.ndarray:
         mean = np.cumsum(g * y, axis=1) / n
         residuals = np.cumsum(g * y**2, axis=1) - n * mean**2
         v = variances(n, residuals).sum(axis=0)
-        c = boundary(n[0] * n[1] / n.sum(axis=0), 0.05)
+        c = boundary(n[0] * n[1] / n.sum(axis=0), 0.05, TIGHT)
         z = (mean[1] - mean[0]) / np.sqrt(v) / c
     z[n.min(axis=0) < LEAST_DECISIONS] = 0
     return np.sign(z) * (np.abs(np.nan_to_num(z)) > 1)

@@ -15,7 +15,7 @@ from oclok.agent.features import Category, Ignored, Number, Vector
 from oclok.agent.feedback import PATIENCE, Feedback
 from oclok.agent.schema import Schema
 from oclok.persistence import Persistent
-from oclok.typing import FloatArray
+from oclok.typing import BoolArray, FloatArray, IntArray
 
 LOG = logging.getLogger("oclok.agent")
 SEVERITIES = ("error", "warning", "info")
@@ -24,10 +24,13 @@ SEVERITIES = ("error", "warning", "info")
 LEAST_OUTCOMES, LEAST_ARMS = 50, 200
 #: What would happen by chance less often than this is a finding: health is looked at often.
 CHANCE = 1e-5
-#: What is less than this many times as large as it should be is no finding, however certain.
+#: Drift: residuals that grow by less than this factor are no finding, however certain.
 NOTABLE = 1.5
-#: The latest so many residuals are compared with those before, back to so many.
-LATE, COMPARED_WITH = 100, 1_000
+#: Drift: blocks of LATE residuals are compared with up to COMPARED_WITH before them, back to
+#: MOST_RESIDUALS.
+LATE, COMPARED_WITH, MOST_RESIDUALS = 100, 1_000, 5_000
+#: Mean of |z| where the model is right.
+USUAL = math.sqrt(2 / math.pi)
 #: Share of late arms outside of a feature's range that is worth a word.
 MOVED = 0.1
 #: Share of outcomes that never came, above which the rest may not speak for all.
@@ -79,9 +82,15 @@ def report(findings: list[Finding], known: set[str]) -> set[str]:
 
 def _model(feedback: Feedback) -> Iterator[Finding]:
     policy = feedback.policy
-    residuals = getattr(policy, "residuals", np.empty(0))[-COMPARED_WITH:]
-    if len(residuals) >= LEAST_OUTCOMES:
-        yield from _calibration(residuals)
+    judged = policy.calibration() if hasattr(policy, "calibration") else None
+    if judged is not None and judged.is_contradicted:
+        yield Finding(
+            "calibration",
+            "warning",
+            f"the model is overconfident: outcomes are {judged.spread:.2g} times as far from what "
+            "it expects as it says. Causes are a default outcome that is unlike the others, rare "
+            "outcomes far from the rest, or a kernel or noise that was given and does not fit",
+        )
     certificate = policy.certificate() if hasattr(policy, "certificate") else None
     for assumed in getattr(certificate, "assumptions", ()):
         if assumed.name == "prior" and assumed.verdict == "contradicted":
@@ -91,56 +100,66 @@ def _model(feedback: Feedback) -> Iterator[Finding]:
                 "the data contradict what the policy's regret certificate rests on, so that it "
                 f"means nothing: {assumed.statement} ({assumed.reason})",
             )
-    if len(residuals) >= 3 * LATE:
-        yield from _drift(residuals[:-LATE], residuals[-LATE:])
+    yield from _drift(getattr(policy, "residuals", np.empty(0))[-MOST_RESIDUALS:])
 
 
-def _calibration(residuals: FloatArray) -> Iterator[Finding]:
-    """Test whether the mean square of standardised residuals is above 1.
+def _drift(residuals: FloatArray) -> Iterator[Finding]:
+    """Compare each block of LATE residuals with the up to COMPARED_WITH before it, by Welch's test.
 
-    By Student's test, not by χ²: a rare click has a residual of 7 standard deviations, and is right
-    to. Too small residuals are no finding: the model explores more than it needs, and rare events
-    that have not happened look like them.
+    Their mean shows outcomes that moved, the mean of their absolute values a model that is off.
     """
-    from scipy.stats import ttest_1samp
-
-    squares = residuals**2
-    spread = math.sqrt(float(squares.mean()))
-    if spread < NOTABLE or np.ptp(squares) == 0:
+    blocks = len(residuals) // LATE - 2
+    if blocks < 1:
         return
-    if ttest_1samp(squares, 1.0, alternative="greater").pvalue < CHANCE:
-        yield Finding(
-            "calibration",
-            "warning",
-            f"the model is overconfident: outcomes are {spread:.2g} times as far from what it "
-            "expects as it says. Causes are a default outcome that is unlike the others, rare "
-            "outcomes far from the rest, or a kernel or noise that was given and does not fit",
-        )
-
-
-def _drift(before: FloatArray, late: FloatArray) -> Iterator[Finding]:
-    """Compare late residuals with those before: their centre (Welch) and their size (ranks)."""
-    from scipy.stats import mannwhitneyu, ttest_ind
-
-    if np.ptp(before) == 0 and np.ptp(late) == 0:
+    ends = len(residuals) - LATE * np.arange(blocks)  # the latest first
+    starts = ends - LATE
+    mean, is_other = _changes(residuals, starts, ends)
+    size, is_larger = _changes(np.abs(residuals), starts, ends)
+    is_shift = is_other & (np.abs(mean) > NOTABLE - 1)
+    found = is_shift | (is_larger & (size > NOTABLE * USUAL))
+    if not found.any():
         return
-    shift = float(late.mean() - before.mean())
-    growth = float(np.median(np.abs(late)) / max(np.median(np.abs(before)), 1e-300))
-    told = ""
-    if abs(shift) > NOTABLE - 1 and ttest_ind(late, before, equal_var=False).pvalue < CHANCE:
-        told = f"{'above' if shift > 0 else 'below'} what the model expects, unlike those before"
-    elif (
-        growth > NOTABLE
-        and mannwhitneyu(np.abs(late), np.abs(before), alternative="greater").pvalue < CHANCE
-    ):
-        told = f"{growth:.2g} times as far from what the model expects as those before"
-    if told:
+    block = int(np.argmax(found))
+    what = "further from what the model expects than those before"
+    if is_shift[block]:
+        side = "above" if mean[block] > 0 else "below"
+        what = f"{side} what the model expects, unlike those before"
+    if block == 0:
+        when = f"the latest {LATE} outcomes are {what}"
         yield Finding(
             "drift",
             "warning",
-            f"the latest {LATE} outcomes are {told}: the world may have changed; consider a policy "
-            "that forgets",
+            f"{when}: the world may have changed; consider a policy that forgets",
         )
+        return
+    yield Finding(
+        "drift",
+        "info",
+        f"{LATE} outcomes about {LATE * block:,} outcomes ago were {what}: the world may have "
+        "changed then; those since are as the model expects",
+    )
+
+
+def _changes(values: FloatArray, starts: IntArray, ends: IntArray) -> tuple[FloatArray, BoolArray]:
+    """Return the mean of each block, and whether it differs from those before it by no chance."""
+    from scipy.special import stdtr
+
+    first = np.maximum(starts - COMPARED_WITH, 0)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    squares = np.concatenate([[0.0], np.cumsum(values**2)])
+
+    def moments(low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        n = (high - low).astype(float)
+        mean = (sums[high] - sums[low]) / n
+        variance = np.maximum((squares[high] - squares[low]) / n - mean**2, 1e-12)
+        return mean, variance / (n - 1), n - 1
+
+    new, new_error, new_freedom = moments(starts, ends)
+    old, old_error, old_freedom = moments(first, starts)
+    error = new_error + old_error
+    freedom = error**2 / (new_error**2 / new_freedom + old_error**2 / old_freedom)
+    p = 2 * stdtr(freedom, -np.abs(new - old) / np.sqrt(error))
+    return new, p < CHANCE
 
 
 def _outcomes(feedback: Feedback) -> Iterator[Finding]:

@@ -12,13 +12,9 @@ influence the assignment, and a smaller holdout only moves units from the baseli
     v       s_0 / n_0 + s_1 / n_1, variance of m_1 - m_0
     n       n_0 n_1 / (n_0 + n_1)
 
-The difference is within √v · c of the truth at all times at once, with probability 1 - α, where
-
-    c² = (n + r)/n · log((n + r) / (r α²))
-
-is Robbins' normal mixture boundary (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, "Time-
-uniform central limit theory and asymptotic confidence sequences"). The ratio m_1 / m_0 has the
-interval of Fieller with the same c; it contains 1 exactly if the difference contains 0.
+The difference is within c √v of the truth at all times at once, with the boundary c of
+`oclok.confidence` at n. The ratio m_1 / m_0 has Fieller's interval with the same c; it contains 1
+exactly if the difference contains 0.
 """
 
 from __future__ import annotations
@@ -30,6 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from oclok.confidence import boundary
 from oclok.errors import InputError
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray
@@ -41,7 +38,7 @@ BUCKETS = 1_024
 LEAST_DECISIONS = 50
 #: A: weight of the pooled variance, in decisions.
 POOLED = 400.0
-#: r: the boundary is tightest at about 8 r effective decisions.
+#: The intervals are tightest at about eight times as many effective decisions.
 TIGHT = 50.0
 #: Periods kept at most, and the length of the first ones in seconds; it doubles when they are full.
 MOST_PERIODS, FIRST_PERIOD = 64, 60.0
@@ -165,7 +162,7 @@ class LiftTally(Persistent):
         mean = total / n
         residuals = ((self._sums - mean[:, None] * self._counts) ** 2).sum(axis=1)
         variance = variances(n, residuals)
-        c = boundary(n[0] * n[1] / n.sum(), 1 - level)
+        c = float(boundary(n[0] * n[1] / n.sum(), 1 - level, TIGHT))
         difference = float(mean[1] - mean[0])
         width = c * math.sqrt(float(variance.sum()))
         ratio, low, high = _ratio(mean, variance, c)
@@ -189,11 +186,20 @@ class LiftTally(Persistent):
     def _state(self) -> dict[str, Any]:
         keys = np.array(sorted(self._periods), dtype=np.int64)
         totals = np.array([self._periods[key] for key in keys.tolist()]).reshape(-1, 2, 2)
-        kept = {"counts": self._counts, "sums": self._sums, "length": self._length}
-        return {**kept, "keys": keys, "totals": totals}
+        places = np.flatnonzero(self._counts)
+        return {
+            "places": places,
+            "counts": self._counts.flat[places],
+            "sums": self._sums.flat[places],
+            "length": self._length,
+            "keys": keys,
+            "totals": totals,
+        }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._counts, self._sums = state["counts"], state["sums"]
+        self._counts, self._sums = np.zeros((2, BUCKETS)), np.zeros((2, BUCKETS))
+        self._counts.flat[state["places"]] = state["counts"]
+        self._sums.flat[state["places"]] = state["sums"]
         self._length = state["length"]
         self._periods = dict(zip(state["keys"].tolist(), state["totals"], strict=True))
 
@@ -203,11 +209,6 @@ def variances(n: FloatArray, residuals: FloatArray) -> FloatArray:
     pooled = residuals.sum(axis=0) / (n.sum(axis=0) - 2)
     result: FloatArray = (residuals + POOLED * pooled) / (n - 1 + POOLED) / n
     return result
-
-
-def boundary(n: Any, alpha: float) -> Any:
-    """Return c at n effective decisions: how many standard errors the difference may be off."""
-    return np.sqrt((n + TIGHT) / n * np.log((n + TIGHT) / (TIGHT * alpha**2)))
 
 
 def as_holdout(holdout: float) -> float:

@@ -1,25 +1,41 @@
-"""Whether a policy's confidence is deserved, told from the outcomes as they arrive.
+"""Whether a policy's confidence is deserved, judged by the outcomes as they arrive.
 
-    z    standardised one-step-ahead residuals of outcomes: independent standard normal numbers
-         if kernel and noise are right
+    z    residuals of outcomes, one step ahead: independent standard normal numbers if the model is
+         right. For a posterior with a predictive distribution of its own they are the normal
+         deviates of its probability integral transforms, randomised where outcomes are discrete.
+    w    weights: 1, which shows wrong noise, or the share of f in the variance foreseen for each
+         outcome, which shows a wrong kernel
+    m    Σ w z² / Σ w, 1 if the model is right      n   (Σ w)² / Σ w²
+    s²   variance of z² around m, at least 2, as it is for normal numbers
 
-A model that is sure of the wrong thing sees |z| too large (overconfident), one that is unsure
-of what it could know sees |z| too small (underconfident).
+A model that is sure of the wrong thing sees m > 1 (overconfident), one that is unsure of what it
+could know sees m < 1 (underconfident). The verdict says so if m differs from 1 by more than
+c s / √n, with the boundary c of `oclok.confidence`, which holds at all times at once: `health` and
+the page look again and again. A difference that is certain but small is no verdict.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import chdtr, chdtrc, chdtri, erf
+from scipy.special import erf
 
+from oclok.confidence import anytime_p_value, boundary
 from oclok.typing import FloatArray
 
-#: The verdict is wrong on a calibrated model about this often.
+#: Outcomes without which there is no verdict.
+LEAST_OUTCOMES = 50
+#: Probability that a model which is right is ever called otherwise.
 FALSE_ALARM = 0.01
+#: The verdict is quickest at about eight times as many outcomes.
+TIGHT = 10.0
+#: A spread within this factor of 1 is no verdict, however certain.
+NOTABLE = 1.3
+
+Confidence: TypeAlias = Literal["too early", "overconfident", "underconfident", "neither"]
 
 
 @dataclass(frozen=True)
@@ -30,10 +46,10 @@ class Calibration:
         count: number of residuals.
         mean: their mean; 0 if calibrated.
         spread: root of their mean square; 1 if calibrated, above it overconfident.
-        spread_interval: 99% confidence interval of the spread.
+        spread_interval: confidence interval of the spread that holds at all times at once.
         coverage: share of outcomes inside the central interval of each nominal level.
-        verdict: "overconfident", "underconfident" or "neither".
-        p_value: how likely a calibrated model is to show residuals as odd as these.
+        verdict: "too early", "overconfident", "underconfident" or "neither".
+        p_value: how likely a calibrated model is to ever show residuals as odd as these.
     """
 
     count: int
@@ -41,12 +57,17 @@ class Calibration:
     spread: float
     spread_interval: tuple[float, float]
     coverage: dict[float, float]
-    verdict: Literal["overconfident", "underconfident", "neither"]
+    verdict: Confidence
     p_value: float
 
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the data contradict what the model is sure of."""
+        return self.verdict == "overconfident"
+
     def __str__(self) -> str:
-        if self.count == 0:
-            return "not judged: no outcomes yet that were foreseen"
+        if self.verdict == "too early":
+            return f"too early: {self.count} of {LEAST_OUTCOMES} outcomes"
         low, high = self.spread_interval
         shares = ", ".join(
             f"{share:.0%} in the {level:.0%} band" for level, share in self.coverage.items()
@@ -63,49 +84,45 @@ class Calibration:
 def calibrate(
     residuals: FloatArray, shares: FloatArray, levels: tuple[float, ...] = (0.5, 0.8, 0.95)
 ) -> Calibration:
-    """Return the calibration shown by standardised residuals.
-
-    Two tests, each at half the false alarms: all residuals alike, which sees wrong noise, and
-    weighted by how much of f was in what was foreseen, which sees a wrong kernel. Under the model
-    Σz² is χ² with N degrees of freedom, and Σwz² nearly a multiple of one (Satterthwaite).
+    """Return the calibration that residuals show: the one verdict of health, page and metrics.
 
     Args:
         residuals: z, shape (N,).
-        shares: w, share of f in the variance foreseen for each; shape (N,).
+        shares: share of f in the variance foreseen for each; shape (N,).
         levels: nominal levels of `coverage`.
     """
     n = len(residuals)
     if n == 0:
         nothing = dict.fromkeys(levels, math.nan)
-        return Calibration(0, math.nan, math.nan, (0.0, math.inf), nothing, "neither", 1.0)
+        return Calibration(0, math.nan, math.nan, (0.0, math.inf), nothing, "too early", 1.0)
     squares = residuals**2
-    total = float(squares.sum())
-    tests = [_excess(squares, np.ones(n)), _excess(squares, shares)]
-    p_value, excess = min(tests)
-    p_value = min(1.0, 2 * p_value)
-    verdict: Literal["overconfident", "underconfident", "neither"] = "neither"
-    if p_value < FALSE_ALARM:
-        verdict = "overconfident" if excess > 0 else "underconfident"
-    tail = FALSE_ALARM / 2
-    low, high = (math.sqrt(total / chdtri(n, q)) for q in (tail, 1 - tail))
+    tests = [_tested(squares, np.ones(n)), _tested(squares, shares)]
+    verdict: Confidence = "neither"
+    for m, low, high, _ in tests:
+        if low > 1 and m >= NOTABLE**2:
+            verdict = "overconfident"
+        elif high < 1 and m <= NOTABLE**-2 and verdict == "neither":
+            verdict = "underconfident"
+    m, low, high, _ = tests[0]
     reached = erf(np.abs(residuals) / math.sqrt(2))
     return Calibration(
         count=n,
         mean=float(residuals.mean()),
-        spread=math.sqrt(total / n),
-        spread_interval=(low, high),
+        spread=math.sqrt(m),
+        spread_interval=(math.sqrt(max(low, 0.0)), math.sqrt(high)),
         coverage={level: float((reached <= level).mean()) for level in levels},
-        verdict=verdict,
-        p_value=p_value,
+        verdict=verdict if n >= LEAST_OUTCOMES else "too early",
+        p_value=min(1.0, 2 * min(p for *_, p in tests)),
     )
 
 
-def _excess(squares: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """Return a two-sided p-value of Σwz², and how far it is above what is expected."""
-    sum_1, sum_2 = float(weights.sum()), float(weights @ weights)
-    if sum_2 == 0:
-        return 1.0, 0.0
-    freedom = sum_1**2 / sum_2
-    statistic = float(weights @ squares) * sum_1 / sum_2
-    p_value = 2 * min(chdtr(freedom, statistic), chdtrc(freedom, statistic))
-    return min(1.0, float(p_value)), statistic - freedom
+def _tested(squares: FloatArray, weights: FloatArray) -> tuple[float, float, float, float]:
+    """Return m, its confidence interval, and the p-value of m = 1."""
+    total, power = float(weights.sum()), float(weights @ weights)
+    if power == 0:
+        return 1.0, 0.0, math.inf, 1.0
+    n, m = total**2 / power, float(weights @ squares) / total
+    variance = max(float(weights @ (squares - m) ** 2) / total, 2.0)
+    error = math.sqrt(variance / n)
+    width = float(boundary(n, FALSE_ALARM / 2, TIGHT)) * error
+    return m, m - width, m + width, anytime_p_value(n, (m - 1) / error, TIGHT)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: More outcomes than this at once are not judged one by one: the cost grows with their cube.
 JUDGED_AT_ONCE = 1_000
+#: The latest outcomes that `calibration` judges by.
+JUDGED = 1_000
 #: A kernel is refitted to no fewer outcomes than this, and to a sample of no more than that.
 LEAST_TO_REFIT, MOST_TO_REFIT = 20, 500
 
@@ -97,12 +99,12 @@ class GPPolicy(Policy):
         return self.posterior.noise_std
 
     def calibration(self, levels: tuple[float, ...] = (0.5, 0.8, 0.95)) -> Calibration:
-        """Return how well the posterior foresaw the outcomes so far, without any ground truth.
+        """Return how well the posterior foresaw the latest 1,000 outcomes, without ground truth.
 
         Outcomes are judged as they arrive, each against the posterior just before it, in
         `update` and in calls of `observe` with at most 1,000 of them; since the last refit.
         """
-        z, signal_fraction = self._innovations.array.reshape(-1, 2).T
+        z, signal_fraction = self._innovations.array.reshape(-1, 2)[-JUDGED:].T
         return calibrate(z, signal_fraction, levels)
 
     def regret(self, level: float = 0.95) -> Regret:

@@ -46,7 +46,8 @@ class Regret:
         level: probability, under the posterior, that it is between `lower` and `upper`.
         per_round: what a further round is expected to cost, by the latest rounds kept.
         rounds: T, and how many of them, drawn uniformly, were looked at: `sampled`.
-        calibration: whether the model deserves belief.
+        calibration: whether the model deserves belief. Where the data contradict it, `median`,
+            `lower`, `upper` and `per_round` are NaN: there is no number to believe.
     """
 
     median: float
@@ -59,6 +60,11 @@ class Regret:
     calibration: Calibration
 
     def __str__(self) -> str:
+        if self.calibration.is_contradicted:
+            return (
+                f"regret of {self.rounds} rounds: not known, as the data contradict the model; it "
+                f"is {self.calibration}"
+            )
         return (
             f"regret of {self.rounds} rounds: {self.median:.4g}, {self.level:.0%} between "
             f"{self.lower:.4g} and {self.upper:.4g}; a further round costs {self.per_round:.3g}. "
@@ -172,6 +178,9 @@ class Estimate:
 
     def at(self, rounds: int, level: float, calibration: Calibration) -> Regret:
         """Return the regret of `rounds` rounds, those since then at the price of the latest."""
+        if calibration.is_contradicted:
+            nan = math.nan
+            return Regret(nan, nan, nan, level, nan, rounds, self.sampled, calibration)
         total = self.total + (rounds - self.rounds) * self.latest
         tail = (1 - level) / 2
         # Weibull's positions, n / (S + 1): the chance that a further sample lies below.

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from pydantic_core import from_json
 
-from oclok.agent.health import LEAST_OUTCOMES
 from oclok.agent.health import Finding as Found
 from oclok.errors import FeedbackError
 from oclok.policies.calibration import Calibration as Judged
@@ -74,7 +73,7 @@ def agent(replica: Replica) -> AgentAnswer:
         events=replica.seq,
         late=replica.agent.overdue(time.time()),
         verdict=verdict(findings, judged),
-        calibration=_calibration(findings, judged),
+        calibration=Calibration(**_plain_value(vars(judged))),
         regret=_regret(replica),
         health=[Finding(**vars(finding)) for finding in findings],
         features=None if schema is None else schema.to_json(),
@@ -126,10 +125,10 @@ def verdict(findings: list[Found], judged: Judged) -> Verdict:
             action=ACTIONS.get(worst.kind, ""),
             kind=worst.kind,
         )
-    if judged.count < LEAST_OUTCOMES:
+    if judged.verdict == "too early":
         return Verdict(
             level="grey",
-            summary=f"Too early: {judged.count} of {LEAST_OUTCOMES} outcomes.",
+            summary=f"{str(judged).capitalize()}.",
             action="Send outcomes with POST …/outcomes.",
         )
     return Verdict(level="green", summary="All is well.")
@@ -225,15 +224,6 @@ def decisions(
     ]
 
 
-def _calibration(findings: list[Found], judged: Judged) -> Calibration:
-    """Return the calibration with the verdict that `health` comes to."""
-    values = _plain_value(vars(judged))
-    said = "overconfident" if any(f.kind == "calibration" for f in findings) else "neither"
-    if judged.count < LEAST_OUTCOMES:
-        said = "too early"
-    return Calibration(**(values | {"verdict": said}))
-
-
 def _outcomes(
     service: Service, replica: Replica, event: Event, body: dict[str, Any]
 ) -> list[Outcome]:
@@ -300,7 +290,7 @@ def _regret(replica: Replica) -> Regret | None:
     if not counts["learned"] + counts["observed"]:
         return None
     regret = replica.learner.latest_regret()
-    if regret is None:
+    if regret is None or regret.calibration.is_contradicted:
         return None
     names = ("median", "lower", "upper", "level", "per_round", "rounds")
     return Regret(**{name: _plain_value(getattr(regret, name)) for name in names})

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri, stdtr
+from scipy.special import ndtri
 
 from oclok.errors import InputError
 from oclok.posterior.base import Innovations, Posterior
@@ -285,22 +285,24 @@ class MixturePosterior(Posterior):
     def innovations(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
 
-        While the scale is uncertain, outcomes follow a t distribution; they are mapped to the
-        normal deviates of the same probability.
+        The normal deviates of the same probability under the predictive distribution; where
+        outcomes are discrete, of a random number between P(Y < y) and P(Y ≤ y).
         """
-        z, signal_fraction = super().innovations(contexts, outcomes)
-        members, _ = self._in_use()
-        shape = members[int(np.argmax(weights_of(members)))].shape
-        t = np.abs(z) * math.sqrt(shape / (shape - 1))
-        tail = np.maximum(stdtr(2 * shape, -t), np.finfo(float).tiny)
-        return np.asarray(-np.sign(z) * ndtri(tail)), signal_fraction
+        prediction, noise = self.current(contexts), self.noise_std
+        y = as_outcomes(outcomes, len(prediction.mean))
+        predictive = self.predictive(prediction)
+        low, high = predictive.below(y), predictive.cdf(y)
+        u = low + (high - low) * np.random.default_rng(len(self)).random(len(y))
+        variance = prediction.std**2
+        return ndtri(np.clip(u, 1e-12, 1 - 1e-12)), variance / (variance + noise**2)
 
     def learn(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Update, and return the `innovations` of the outcomes.
 
-        The first outcomes tell the constant and the unit, and cannot be judged: none is returned.
+        The first outcomes tell the constant, the unit and the kernel, and are not judged: none is
+        returned for them.
         """
-        if len(self):
+        if len(self) >= FIRST_FIT:
             return super().learn(contexts, outcomes)
         self.update(contexts, outcomes)
         return np.empty(0), np.empty(0)
