@@ -1,15 +1,17 @@
-"""The command line: parse, call, print. One file per group of commands."""
+"""The command line: parse, call, print."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from oclok import __version__
-from oclok.bench.cli import data, report, run
+from oclok.bench import datasets
+from oclok.bench.cli import run
 from oclok.errors import OclokError
 from oclok.service import cli as service_cli
 
@@ -24,9 +26,38 @@ app = typer.Typer(
 )
 app.command(add_help_option=False)(run.run)  # its --help also knows experiments
 app.command()(run.paper)
-app.command()(report.report)
-app.add_typer(data.data_app, name="data", invoke_without_command=True)
+app.command()(run.report)
 service_cli.add_commands(app)
+
+
+data_app = typer.Typer(help="Real data for the simulations: what there is, and where to get it.")
+
+
+@data_app.callback()
+def data(context: typer.Context) -> None:
+    """List the real data that simulations can use; none is needed, as stand-ins come with oclok.
+
+    `oclok data check PATH` says whether a copy is good; `oclok run … --data PATH` uses it.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    for item in datasets.catalogue():
+        print(
+            f"{item.name}, for `oclok run {item.simulation}`\n"
+            f"  get it from  {item.home}\n"
+            f"  size         {item.size}\n"
+            f"  licence      {item.licence}\n"
+            f"  give         --data {item.give}\n"
+        )
+
+
+@data_app.command()
+def check(path: Annotated[Path, typer.Argument(help="A file or folder with data.")]) -> None:
+    """Read data and say what they hold."""
+    print(datasets.check(path))
+
+
+app.add_typer(data_app, name="data", invoke_without_command=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""`oclok run` and `oclok paper`: run experiments, print a summary, write a report."""
+"""`oclok run`, `oclok paper` and `oclok report`: run experiments, summarise, report."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import typer
 from rich.console import Console
 
 from oclok.bench.cli.progress import progress_on
-from oclok.bench.cli.report import write_report
 from oclok.bench.cli.tables import experiments_table, paired_table, policies_table, summary_table
 from oclok.bench.experiments import (
     EXPERIMENTS,
     PAPER,
     Experiment,
+    ResultsFolder,
     Settings,
     find_experiment,
     published,
@@ -136,6 +136,8 @@ def run(
     if help_:
         print(context.get_help())
         Console().print(policies_table(chosen))
+        for name in published.in_scripts(chosen):
+            print(f"--quirk {name}: {published.sentence(name)}")
         return
     home = _usual_folder(quick)
     if as_published or quirk:
@@ -199,6 +201,29 @@ def paper(
         print(f"All reports: {write_index(folder, [experiment.name for experiment in PAPER])}")
 
 
+def report(
+    folder: Annotated[Path, typer.Argument(help="Where `oclok run` left its results.")],
+    reference: Reference = None,
+) -> None:
+    """Draw the figures and write the report of results that are there.
+
+    For example `oclok report results/crowdsourcing`.
+    """
+    ResultsFolder(folder).read()
+    _write_report(folder, reference)
+
+
+def _write_report(folder: Path, reference: str | None = None) -> None:
+    """Write the report of `folder` and print where it is."""
+    # Imports Matplotlib, which takes a second that no other command should wait for.
+    from oclok.bench.report import write
+
+    console = Console(stderr=True)
+    with console.status("Reading the results") as status:
+        page = write(folder, reference, progress=status.update if console.is_terminal else print)
+    print(f"Figures: {folder / 'figures'}\nReport: {page}")
+
+
 def _on_many_draws(experiment: Experiment) -> Experiment:
     """Return an experiment with all quirks of the scripts, but a draw per repeat."""
     names = [name for name in published.in_scripts(experiment) if name != published.ONE_DRAW]
@@ -232,7 +257,7 @@ def _run_and_report(
         console.print(paired)
     if results.attrs["notes"]:
         print(f"Note: {results.attrs['notes']}")
-    write_report(folder, reference)
+    _write_report(folder, reference)
 
 
 def _list() -> None:

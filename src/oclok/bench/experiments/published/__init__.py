@@ -10,6 +10,16 @@ from oclok.bench.experiments.published.quirks import (
     as_published,
     concerns,
     in_scripts,
+    sentence,
 )
 
-__all__ = ["FOLDER", "ONE_DRAW", "QUIRKS", "Quirk", "as_published", "concerns", "in_scripts"]
+__all__ = [
+    "FOLDER",
+    "ONE_DRAW",
+    "QUIRKS",
+    "Quirk",
+    "as_published",
+    "concerns",
+    "in_scripts",
+    "sentence",
+]

@@ -107,6 +107,11 @@ def in_scripts(experiment: Experiment) -> list[str]:
     return [q.name for q in QUIRKS if experiment.name in q.experiments]
 
 
+def sentence(name: str) -> str:
+    """Return what a quirk is, and why it is not ours."""
+    return next(quirk.sentence for quirk in QUIRKS if quirk.name == name)
+
+
 def as_published(experiment: Experiment, names: Sequence[str] = ()) -> Experiment:
     """Return an experiment with quirks turned on: all that are in the scripts, or those named."""
     known = [quirk for quirk in QUIRKS if experiment.name in quirk.experiments]
