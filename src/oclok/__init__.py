@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from oclok.errors import OclokError
     from oclok.policies import UCB, BayesUCB, OClokUCB, Policy, ThompsonSampling
     from oclok.posterior.fitting import fit_kernel
-    from oclok.service.client import Client
+    from oclok.service.client import AsyncClient, Client
 
 __version__ = "0.1.0"
 
 __all__ = [
     "UCB",
     "Agent",
+    "AsyncClient",
     "BayesUCB",
     "Client",
     "Decision",
@@ -38,6 +39,7 @@ __all__ = [
 #: Where names live that are not policies. All are imported on first use: SciPy takes a while.
 _HOMES = {
     "Agent": "agent",
+    "AsyncClient": "service.client",
     "Client": "service.client",
     "Decision": "decision",
     "OclokError": "errors",

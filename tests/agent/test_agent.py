@@ -313,3 +313,12 @@ def test_a_decision_in_the_place_of_its_id_is_an_error_that_says_so():
     with pytest.raises(FeedbackError, match=r"decision\.id"):
         agent.learn(decision, dict.fromkeys(decision.chosen, 1.0))
     assert repr(agent).startswith("<Agent: oracle=")
+
+
+def test_context_is_a_feature_of_every_arm():
+    agent = Agent(oracle=TopK(1))
+    decision = agent.decide({"a": {"x": 0.0}, "b": {"x": 1.0}}, {"hour": 3.0})
+    assert len(decision.chosen) == 1
+    assert set(agent.schema.to_json()) == {"x", "hour"}
+    with pytest.raises(InputError, match="context and arms both have 'x'"):
+        agent.decide({"a": {"x": 0.0}}, {"x": 1.0})

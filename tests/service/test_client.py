@@ -87,7 +87,7 @@ def test_calls_are_repeated_until_the_service_is_back(server, client, monkeypatc
     assert len(decision.chosen) == 2
 
 
-def test_observations_are_not_repeated_once_they_may_have_arrived(server, client, monkeypatch):
+def test_observations_are_repeated_and_count_once(server, client, monkeypatch):
     import httpx
 
     real, calls = client.http.request, []
@@ -96,16 +96,17 @@ def test_observations_are_not_repeated_once_they_may_have_arrived(server, client
         calls.append(arguments)
         if len(calls) == 1:
             raise httpx.ConnectError("not there yet")
-        real(*arguments, **more)
-        raise httpx.ReadError("the answer is lost")
+        answer = real(*arguments, **more)
+        if len(calls) < 4:
+            raise httpx.ReadError("the answer is lost")
+        return answer
 
     monkeypatch.setattr("oclok.service.client.time.sleep", lambda seconds: None)
     before = client.describe()["observed"]
     with monkeypatch.context() as patch:
         patch.setattr(client.http, "request", request)
-        with pytest.raises(OclokError, match="lost"):
-            client.observe(frame(np.random.default_rng(3)), [1.0] * 6)
-    assert len(calls) == 2
+        client.observe(frame(np.random.default_rng(3)), [1.0] * 6)
+    assert len(calls) == 4
     assert client.describe()["observed"] == before + 6
 
 
@@ -152,3 +153,101 @@ def test_the_traffic_of_the_demo_is_taken(server):
         for _ in range(3):
             demo.play(client, rng, late)
         assert client.describe()["rounds"] == 3
+
+
+def test_context_is_joined_to_every_arm(server):
+    with Client(server.url, agent="context") as client:
+        client.create(TopK(1))
+        arms = {"a": {"x": 1.0}, "b": {"x": 2.0}}
+        decision = client.decide(arms, {"hour": 3.0, "country": "no"})
+        details = client.http.get(f"/v1/agents/context/decisions/{decision.id}").json()
+        assert [arm["features"]["hour"] for arm in details["arms"]] == [3.0, 3.0]
+        with pytest.raises(InputError, match="context and arms both have 'x'"):
+            client.decide(arms, {"x": 3.0})
+
+
+def test_a_batch_is_decided_all_or_not_at_all(server):
+    with Client(server.url, agent="batch") as client:
+        client.create(TopK(1))
+        arms = {"a": {"x": 1.0}, "b": {"x": 2.0}}
+        client.decide(arms, id="first")
+        decisions = client.decide_batch([{"arms": arms, "id": f"b{n}"} for n in range(5)])
+        assert [decision.id for decision in decisions] == [f"b{n}" for n in range(5)]
+        assert [decision.round for decision in decisions] == list(range(2, 7))
+        again = client.decide_batch([{"arms": arms, "id": f"b{n}"} for n in range(6)])
+        assert [decision.chosen for decision in again[:5]] == [d.chosen for d in decisions]
+        with pytest.raises(InputError, match="distinct"):
+            client.decide_batch([{"arms": arms, "id": "same"}, {"arms": arms, "id": "same"}])
+        wrong = [{"arms": arms, "id": "c0"}, {"arms": {"a": {"y": 1.0}}, "id": "c1"}]
+        with pytest.raises(InputError):
+            client.decide_batch(wrong)
+        assert client.describe()["rounds"] == 7
+
+
+def test_outcomes_are_weighed(server):
+    with Client(server.url, agent="weights") as client:
+        client.create(TopK(1), outcome_weights={"click": 1.0, "sale": 10.0})
+        decision = client.decide({"a": {"x": 1.0}, "b": {"x": 2.0}})
+        arm = decision.chosen[0]
+        client.learn(decision.id, {arm: {"click": 1, "sale": 0.5}})
+        details = client.http.get(f"/v1/agents/weights/decisions/{decision.id}").json()
+        assert details["outcomes"][0]["outcome"] == 6.0
+        decision = client.decide({"a": {"x": 1.0}, "b": {"x": 2.0}})
+        with pytest.raises(InputError, match="no weight for 'view'"):
+            client.learn(decision.id, {decision.chosen[0]: {"view": 1}})
+
+
+def test_an_idempotency_key_counts_once(server):
+    with Client(server.url, agent="once") as client:
+        client.create(TopK(1))
+        items = [{"features": {"x": float(n)}, "outcome": float(n)} for n in range(3)]
+        for key, learned in (("k1", 3), ("k1", 3), ("k2", 6)):
+            url = "/v1/agents/once/observations"
+            answer = client.http.post(url, json=items, headers={"Idempotency-Key": key})
+            assert answer.json() == {"learned": 3}
+            assert client.describe()["observed"] == learned
+        body = {"arms": [{"id": "a", "features": {"x": 1.0}}]}
+        url, headers = "/v1/agents/once/decisions", {"Idempotency-Key": "k1"}
+        first = client.http.post(url, json=body, headers=headers).json()
+        assert client.http.post(url, json=body, headers=headers).json() == first
+
+
+@pytest.mark.parametrize("settings", [{"policy": "thompson"}, {"exploration": 0.5}])
+def test_policies_are_settings(server, settings):
+    with Client(server.url, agent=f"policy-{next(iter(settings))}") as client:
+        client.create(TopK(1), forgetting={"window": 50}, **settings)
+        for _ in range(3):
+            decision = client.decide({"a": {"x": 1.0}, "b": {"x": 2.0}})
+            client.learn(decision.id, {decision.chosen[0]: 1.0})
+        assert client.describe()["settings"].items() >= settings.items()
+        assert replay(_database(server.storage), client.agent).differing == []
+
+
+def test_the_async_client_has_the_same_methods(server):
+    import asyncio
+    import inspect
+
+    from oclok import AsyncClient
+
+    def methods(cls):
+        return {name for name in dir(cls) if not name.startswith("_")}
+
+    assert methods(AsyncClient) == methods(Client)
+    for name in methods(Client) - {"close"}:
+        assert inspect.signature(getattr(AsyncClient, name)) == inspect.signature(
+            getattr(Client, name)
+        )
+        assert getattr(AsyncClient, name).__doc__
+
+    async def play():
+        async with AsyncClient(server.url, agent="async") as client:
+            await client.create(TopK(1))
+            arms = {"a": {"x": 1.0}, "b": {"x": 2.0}}
+            decisions = await asyncio.gather(*(client.decide(arms) for _ in range(5)))
+            for decision in decisions:
+                await client.learn(decision.id, {decision.chosen[0]: 1.0})
+            assert (await client.describe())["learned"] == 5
+            with pytest.raises(OclokError, match="there is no agent"):
+                await client["nobody"].describe()
+
+    asyncio.run(play())

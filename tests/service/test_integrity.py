@@ -6,6 +6,7 @@ import os
 import sqlite3
 import stat
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -127,28 +128,22 @@ def test_a_file_that_is_gone_is_noticed(path):
         _decide(service, "a", "later")
 
 
-def test_a_full_disk_is_not_ready(path):
-    with TestClient(create_app(f"sqlite:///{path}"), base_url="http://localhost") as client:
-        _until(lambda: client.get("/readyz").status_code == 200)
-        database = client.app.state.service.database
-
-        def refuse(*_: object) -> None:
-            raise StorageError("the database cannot be written to: disk is full")
-
-        database._check_file, kept = refuse, database._check_file
-        assert client.get("/readyz").status_code == 503
-        body = {"arms": [{"id": 1, "features": {"x": 1.0}}]}
-        assert client.post("/v1/agents/a/decisions", json=body).status_code == 503
-        database._check_file = kept
-        assert client.get("/readyz").status_code == 200
-
-
-def test_a_read_only_file_is_noticed(path):
-    database = Database(f"sqlite:///{path}")
-    with database._writer.connect() as connection:
-        connection.exec_driver_sql("PRAGMA query_only = ON")
-    with pytest.raises(StorageError, match="cannot be written"):
-        database.probe()
+def test_a_full_disk_is_not_ready(start_server, settings, make_arms):
+    resource = pytest.importorskip("resource")
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("no limits for other processes here")
+    server = start_server()
+    server.client.put("/v1/agents/a", json=settings)
+    process, unlimited = server.process.pid, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    body = {"arms": make_arms(np.random.default_rng(0))}
+    assert server.client.post("/v1/agents/a/decisions", json=body).status_code == 201
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+    assert server.client.post("/v1/agents/a/decisions", json=body).status_code == 503
+    assert server.client.get("/readyz").status_code == 503
+    assert server.client.get("/healthz").status_code == 200
+    resource.prlimit(process, resource.RLIMIT_FSIZE, unlimited)
+    _until(lambda: server.client.get("/readyz").status_code == 200)
+    assert server.client.post("/v1/agents/a/decisions", json=body).status_code == 201
 
 
 def test_files_are_private(path):

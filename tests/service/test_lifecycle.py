@@ -270,7 +270,8 @@ def test_every_change_over_http_and_by_the_client(server, agent, make_arms):
     with pytest.raises(OclokError, match="paused"):
         client.decide({"a": {"skill": 1.0, "city": "Oslo"}})
     client.change(state="active")
-    other = client.clone(f"{name}-2")
+    client.clone(f"{name}-2")
+    other = client[f"{name}-2"]
     assert other.describe()["learned"] == 2
     assert other.erase(arm=decision.chosen[0]) == 2
     assert other.describe()["learned"] == 1

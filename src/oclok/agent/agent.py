@@ -113,6 +113,7 @@ class Agent(Persistent):
     def decide(
         self,
         arms: Any,
+        context: Mapping[str, Any] | None = None,
         oracle: Oracle | None = None,
         include: Iterable[ArmId] = (),
         exclude: Iterable[ArmId] = (),
@@ -124,6 +125,7 @@ class Agent(Persistent):
 
         Args:
             arms: those available now; they have the same features each time, in any order.
+            context: features of this decision, such as the user's, joined to every arm.
             oracle: for this decision only.
             include: ids of arms that must be chosen.
             exclude: ids of arms that must not be.
@@ -134,7 +136,8 @@ class Agent(Persistent):
         """
         if id is not None and not isinstance(id, str):
             raise InputError(f"id must be a string; got {id!r}")
-        request = self._request(arms, oracle, include, exclude, chosen, unit)
+        joined = as_arms(arms).joined(context)
+        request = self._request(joined, oracle, include, exclude, chosen, unit)
         with self._lock:
             now = self._tick()
             if id is not None and id in self._feedback.decisions:
@@ -335,6 +338,12 @@ class Agent(Persistent):
                 **tally,
                 "observed": self._feedback.observed,
             }
+
+    def mean_outcome(self) -> float:
+        """Return the mean of recent outcomes; NaN before there are any."""
+        with self._lock:
+            values = self._feedback.outcomes.values
+            return float(values.mean()) if len(values) else math.nan
 
     def history(self, since: float = -math.inf) -> History:
         """Return decisions made at `since` or later: open ones, and the latest that are settled."""

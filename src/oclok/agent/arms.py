@@ -57,6 +57,19 @@ class Arms:
             )
         return self._read(name)
 
+    def joined(self, context: Mapping[str, Any] | None) -> Arms:
+        """Return the arms with features that are the same for all of them."""
+        if not context:
+            return self
+        both = [name for name in context if name in self.names]
+        if both:
+            raise InputError(f"context and arms both have {both[0]!r}; leave it out of one of them")
+
+        def read(name: str) -> Column:
+            return [context[name]] * len(self) if name in context else self._read(name)
+
+        return Arms(self.ids, [*self.names, *_as_names(context)], read)
+
     def positions(self, ids: Iterable[ArmId], argument: str) -> IntArray:
         """Return where arms with these `ids` stand; an id that is not there is an error."""
         if isinstance(ids, str | int):

@@ -55,6 +55,14 @@ class DecisionAnswer(BaseModel):
     )
 
 
+class BatchAnswer(BaseModel):
+    """Decisions, in the order of their requests."""
+
+    model_config = _example(decisions=[{"id": "order-1", "round": 1, "chosen": [{"id": "a"}]}])
+
+    decisions: list[DecisionAnswer]
+
+
 class Outcome(BaseModel):
     """The outcome of a chosen arm, and what became of it."""
 

@@ -67,6 +67,7 @@ MIGRATIONS: list[list[str]] = [
         "ALTER TABLE events ADD COLUMN reduced SMALLINT NOT NULL DEFAULT 0",
         "CREATE INDEX unreduced ON events (agent, time) WHERE kind = 'decision' AND reduced = 0",
     ],
+    ["CREATE UNIQUE INDEX once ON events (agent, decision) WHERE kind = 'observations'"],
 ]
 
 #: Seconds that a writer of SQLite waits for another one.

@@ -59,6 +59,7 @@ class Decision(Struct, forbid_unknown_fields=True):
     """Arms to choose from, by the oracle of the agent."""
 
     arms: Annotated[list[Arm], Meta(min_length=1, max_length=MOST_ARMS)]
+    context: Features | None = None
     include: ArmIds = []
     exclude: ArmIds = []
     id: DecisionId | None = None
@@ -118,7 +119,7 @@ class Quick:
     async def answer(self, request: Request) -> Response | None:
         """Return the answer; None if the usual way has to give it."""
         agent = request.path_params["agent"]
-        if not self.knows(agent):
+        if not self.knows(agent) or "idempotency-key" in request.headers:
             return None
         try:
             asked = self.read(await request.body())

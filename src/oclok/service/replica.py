@@ -149,6 +149,11 @@ class Replica:
         self._start_from(agent or make_agent(self.settings))
 
     @property
+    def time(self) -> float:
+        """The time of the latest event."""
+        return self._time
+
+    @property
     def learner(self) -> Learner:
         """The agent's policy."""
         policy = self.agent.policy

@@ -22,6 +22,8 @@ from oclok.validation import LARGEST_OUTCOME
 MOST_BYTES, MOST_ARMS = 8_000_000, 10_000
 #: Features of an arm, numbers in a list, outcomes and observations of a request.
 MOST_FEATURES, MOST_NUMBERS, MOST_OUTCOMES = 500, 4_096, 10_000
+#: Decisions of a batch.
+MOST_DECISIONS = 1_000
 #: Whole numbers up to this are the same in all languages that read JSON.
 LARGEST_INTEGER = 2**53
 
@@ -237,6 +239,9 @@ class DecisionRequest(_Strict):
     )
 
     arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS)]
+    context: Features | None = Field(
+        None, description="Features of this decision, such as the user's, joined to every arm."
+    )
     oracle: OracleForm | None = None
     include: Annotated[list[ArmId], Field(max_length=MOST_ARMS)] = []
     exclude: Annotated[list[ArmId], Field(max_length=MOST_ARMS)] = []
@@ -254,6 +259,18 @@ class DecisionRequest(_Strict):
     )
 
 
+class DecisionBatch(_Strict):
+    """Several decisions, made in one call: all of them or none."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"decisions": [{"arms": [{"id": "a", "features": {"years": 3.5}}]}]}]
+        }
+    )
+
+    decisions: Annotated[list[DecisionRequest], Field(min_length=1, max_length=MOST_DECISIONS)]
+
+
 class OutcomeItem(_Strict):
     """What came of a chosen arm."""
 
@@ -265,7 +282,10 @@ class OutcomeItem(_Strict):
 
     decision: DecisionId
     arm: ArmId
-    outcome: Number | None = Field(None, description="Left out where it was not seen.")
+    outcome: Number | Annotated[dict[FeatureName, Number], Field(min_length=1)] | None = Field(
+        None,
+        description="Left out where it was not seen. An object is weighed by `outcome_weights`.",
+    )
     correct: bool = Field(False, description="Replace the outcome told before.")
     accept: bool = Field(False, description="Learn the outcome that was quarantined.")
 

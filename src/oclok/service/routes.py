@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from oclok import __version__
@@ -18,6 +19,7 @@ from oclok.service.answers import (
     AgentRow,
     Alive,
     AuditEntry,
+    BatchAnswer,
     Comparison,
     DecisionAnswer,
     DecisionDetails,
@@ -38,11 +40,13 @@ from oclok.service.conditional import answered
 from oclok.service.history import Range, history
 from oclok.service.lifecycle import Lifecycle
 from oclok.service.metrics import Metrics
+from oclok.service.personalizer import add_routes
 from oclok.service.problems import problem
 from oclok.service.quick import Quick, QuickRoute, quickly, read_decision, read_outcomes
 from oclok.service.requests import (
     AgentName,
     Clone,
+    DecisionBatch,
     DecisionId,
     DecisionRequest,
     Erasure,
@@ -71,6 +75,10 @@ REASONS = {
 }
 
 Level = Annotated[float, Query(gt=0, lt=1, description="Probability of the intervals.")]
+Once = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=256, description="Same key: once."),
+]
 AgentPath = Annotated[AgentName, Path(description="The name of the agent.")]
 Bearer = Annotated[
     HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A key"))
@@ -100,7 +108,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
             async def checked(request: Request) -> Response:
                 for role in roles:
                     agent = request.path_params.get("agent")
-                    access.check(request.headers.get("authorization"), role, agent)
+                    access.check(_authorization(request), role, agent)
                 return await handle(request)
 
             return checked
@@ -272,9 +280,30 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         response_model=DecisionAnswer,
     )
     @quickly(Quick(read_decision, decide, service.knows, 201))
-    def post_decision(agent: AgentPath, request: DecisionRequest) -> Any:
-        """Decide among arms; the same `id` again gives the same answer."""
-        return decide(agent, request.model_dump())
+    def post_decision(agent: AgentPath, request: DecisionRequest, key: Once = None) -> Any:
+        """Decide among arms; the same `id` again gives the same answer.
+
+        An `Idempotency-Key` stands in for an id that was left out.
+        """
+        asked = request.model_dump()
+        if key is not None and request.id is None:
+            asked["id"] = hashlib.sha256(key.encode()).hexdigest()
+        return decide(agent, asked)
+
+    @router.post(
+        "/v1/agents/{agent}/decisions/batch",
+        status_code=201,
+        tags=["decisions"],
+        dependencies=[needs("decide")],
+        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
+        response_model=BatchAnswer,
+    )
+    def post_decisions(agent: AgentPath, batch: DecisionBatch) -> Any:
+        """Decide several times in one call, with one commit: all decisions are made, or none."""
+        answers = service.decide_batch(agent, [each.model_dump() for each in batch.decisions])
+        for _ in answers:
+            metrics.decided(agent)
+        return {"decisions": answers}
 
     @router.get(
         "/v1/agents/{agent}/decisions",
@@ -329,10 +358,11 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
     )
     def post_observations(
-        agent: AgentPath, items: Annotated[Observations, Body()]
+        agent: AgentPath, items: Annotated[Observations, Body()], key: Once = None
     ) -> ObservationsAnswer:
-        """Learn outcomes of the past; all of them, or none."""
-        learned = service.observe(agent, [item.model_dump() for item in items])
+        """Learn outcomes of the past; all of them, or none, and once per `Idempotency-Key`."""
+        once = None if key is None else f"#{hashlib.sha256(key.encode()).hexdigest()}"
+        learned = service.observe(agent, [item.model_dump() for item in items], once)
         return ObservationsAnswer(learned=learned)
 
     @router.get(
@@ -387,6 +417,8 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         version = f"{views.version(replica)}-{level}"
         return answered(request, version, lambda: views.comparison(replica, level))
 
+    add_routes(router, service, needs, _problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503))
+
     @router.get("/v1/me", tags=["service"], responses=_problems(401, 403))
     def get_me(request: Request, bearer: Bearer) -> Me:
         """Return what the key of this request may do; without keys, everything."""
@@ -433,6 +465,12 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return router
+
+
+def _authorization(request: Request) -> str | None:
+    """Return the header with the key; Personalizer's clients have one of their own."""
+    key = request.headers.get("ocp-apim-subscription-key")
+    return request.headers.get("authorization") or (None if key is None else f"Bearer {key}")
 
 
 def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from oclok.agent.arms import as_arms
+from oclok.agent.request import Proposal
 from oclok.errors import DamagedLogError, FeedbackError, InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
@@ -145,31 +146,14 @@ class Service:
     def decide(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         """Decide among the arms of a request, commit the decision, and return the answer."""
         replica = self.active(name, ("active",))
-        by_id = {arm["id"]: arm["features"] for arm in request["arms"]}
-        if len(by_id) < len(request["arms"]):
-            raise InputError("arm ids must be distinct; one is there more than once")
-        arms = as_arms(by_id)
-        oracle, turn = self._oracle(replica, request)
-        decision = request["id"] or secrets.token_hex(12)
-        if request["id"] is not None and replica.agent.knows(decision):
+        decision = request["id"]
+        if decision is not None and replica.agent.knows(decision):
             return self._known(replica, decision)
-        kept = {k: request[k] for k in ("oracle", "include", "exclude", "unit") if request.get(k)}
         for _ in range(ATTEMPTS):
             replica.learner.keep_up()
             with replica.lock:
                 seq, is_first = replica.seq, replica.agent.is_new
-            with turn():
-                proposal = replica.agent.propose(
-                    arms,
-                    oracle,
-                    include=request["include"],
-                    exclude=request["exclude"],
-                    id=decision,
-                    chosen=request["chosen"],
-                    unit=request.get("unit"),
-                )
-            body = decision_body(kept, arms, proposal, is_first)
-            event = Event("decision", body, decision, replica.learner.model_version)
+            event, proposal = self._proposed(replica, request, is_first)
             try:
                 # The first arms set the schema: nothing may come in between.
                 [event] = self.log.append(replica.id, [event], seq if is_first else None)
@@ -177,10 +161,56 @@ class Service:
                 replica.catch_up()
                 continue
             except RepeatedError:
-                return self._known(replica, decision)
+                return self._known(replica, str(event.decision))
             replica.committed(event, proposal)
             return answer_to(event, proposal)
         raise StorageError("other processes were faster each time; try again")
+
+    def _proposed(
+        self, replica: Replica, request: dict[str, Any], is_first: bool = False
+    ) -> tuple[Event, Proposal]:
+        """Return the event of a decision that is not committed yet, and the decision."""
+        by_id = {arm["id"]: arm["features"] for arm in request["arms"]}
+        if len(by_id) < len(request["arms"]):
+            raise InputError("arm ids must be distinct; one is there more than once")
+        arms = as_arms(by_id).joined(request.get("context"))
+        oracle, turn = self._oracle(replica, request)
+        decision = request["id"] or secrets.token_hex(12)
+        kept = {k: request[k] for k in ("oracle", "include", "exclude", "unit") if request.get(k)}
+        with turn():
+            proposal = replica.agent.propose(
+                arms,
+                oracle,
+                include=request["include"],
+                exclude=request["exclude"],
+                id=decision,
+                chosen=request["chosen"],
+                unit=request.get("unit"),
+            )
+        body = decision_body(kept, arms, proposal, is_first)
+        return Event("decision", body, decision, replica.learner.model_version), proposal
+
+    def decide_batch(self, name: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Decide several times with one commit: all decisions are made, or none.
+
+        Decisions of a batch do not know of each other, as those of concurrent requests.
+        """
+        replica = self.active(name, ("active",))
+        names = [request["id"] for request in requests if request["id"] is not None]
+        if len(set(names)) < len(names):
+            raise InputError("ids of a batch's decisions must be distinct")
+        known = any(replica.agent.knows(each) for each in names)
+        if known or replica.agent.is_new or len(requests) == 1:
+            return [self.decide(name, request) for request in requests]
+        replica.learner.keep_up()
+        made = [self._proposed(replica, request) for request in requests]
+        try:
+            events = self.log.append(replica.id, [event for event, _ in made])
+        except RepeatedError:
+            return [self.decide(name, request) for request in requests]
+        for event, (_, proposal) in zip(events, made, strict=True):
+            replica.committed(event, proposal)
+        return [answer_to(e, p) for e, (_, p) in zip(events, made, strict=True)]
 
     def _oracle(
         self, replica: Replica, request: dict[str, Any]
@@ -203,6 +233,9 @@ class Service:
     def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         """Learn outcomes, each exactly once, and return what became of them."""
         replica = self.active(name)
+        if any(isinstance(item["outcome"], dict) for item in items):
+            weights = replica.settings.get("outcome_weights")
+            items = [{**item, "outcome": _weighed(item["outcome"], weights)} for item in items]
         answer = OutcomesTally()
         events = []
         for group in _groups(items):
@@ -216,8 +249,11 @@ class Service:
                 answer.add(event.decision, results.of(event))
         return answer.told
 
-    def observe(self, name: str, items: list[dict[str, Any]]) -> int:
-        """Learn outcomes of the past that belong to no decision; all of them, or none."""
+    def observe(self, name: str, items: list[dict[str, Any]], key: str | None = None) -> int:
+        """Learn outcomes of the past that belong to no decision; all of them, or none.
+
+        The same `key` again changes nothing.
+        """
         replica = self.active(name)
         features = [item["features"] for item in items]
         outcomes = [item["outcome"] for item in items]
@@ -228,7 +264,10 @@ class Service:
         replica.agent.check(dict(enumerate(features)))
         body = to_json({"features": features, "outcomes": outcomes})
         with replica.results() as results:
-            [event] = self.log.append(replica.id, [Event("observations", body)])
+            try:
+                [event] = self.log.append(replica.id, [Event("observations", body, key)])
+            except RepeatedError:
+                return len(items)
             replica.committed(event)
             result = results.of(event)
         if result.rejected:
@@ -290,6 +329,19 @@ class Service:
         except FeedbackError:
             replica.catch_up()  # perhaps another process has made it just now
             return replica.agent.outcomes_of(decision)
+
+
+def _weighed(outcome: Any, weights: dict[str, float] | None) -> float | None:
+    """Return an outcome that may be an object of measures as one number."""
+    if not isinstance(outcome, dict):
+        return None if outcome is None else float(outcome)
+    unknown = [measure for measure in outcome if measure not in (weights or {})]
+    if weights is None or unknown:
+        raise InputError(
+            f"the agent has no weight for {unknown[0]!r}: an outcome is a number, or an object of "
+            f"{', '.join(map(repr, weights)) if weights else 'measures in `outcome_weights`'}"
+        )
+    return float(sum(weights[measure] * value for measure, value in outcome.items()))
 
 
 def _groups(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -1,0 +1,264 @@
+"""The calls of a client, each written once for `Client` and `AsyncClient`.
+
+A method is a generator: it yields the call to make, is sent the answer, and returns the result.
+"""
+# Tested in tests/service/test_client.py: both clients make them.
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+
+from oclok.agent.arms import ArmId, as_arms
+from oclok.agent.decision import AgentDecision
+from oclok.agent.explanation import ArmExplanation, Evidence, Explanation
+from oclok.agent.feedback import Learned
+from oclok.agent.health import Finding
+from oclok.errors import FeedbackError
+from oclok.oracles.base import Oracle
+
+Result = TypeVar("Result")
+
+
+class Call(NamedTuple):
+    """A call to make.
+
+    Attributes:
+        path: below that of the agent.
+        is_safe: it may be made again if it is not known whether it arrived.
+        key: makes it safe: the service takes the same key once.
+    """
+
+    method: str
+    path: str
+    body: Any = None
+    is_safe: bool = True
+    key: str | None = None
+
+
+Steps: TypeAlias = Generator[Call, Any, Result]
+
+
+@dataclass(frozen=True, eq=False)
+class ClientDecision(AgentDecision):
+    """A decision of the service; `arms` has mean, std and index of the chosen arms."""
+
+    arms: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Calls:
+    """What can be asked of an agent."""
+
+    def create(
+        self,
+        /,
+        oracle: Oracle | Mapping[str, Any],
+        features: Mapping[str, Any] | None = None,
+        outcome_range: tuple[float, float] | None = None,
+        deadline: float | None = None,
+        default_outcome: float | None = None,
+        mode: str = "live",
+        **settings: Any,
+    ) -> Steps[None]:
+        """Make the agent if it is not there; `OclokError` if it is there with other settings."""
+        body = {
+            **settings,
+            "oracle": _form(oracle),
+            "features": None if features is None else dict(features),
+            "outcome_range": None if outcome_range is None else list(outcome_range),
+            "deadline": deadline,
+            "default_outcome": default_outcome,
+            "mode": mode,
+        }
+        yield Call("PUT", "", body)
+
+    def decide(
+        self,
+        arms: Any,
+        context: Mapping[str, Any] | None = None,
+        oracle: Oracle | Mapping[str, Any] | None = None,
+        include: Iterable[ArmId] = (),
+        exclude: Iterable[ArmId] = (),
+        id: str | None = None,  # noqa: A002  (the name of the thing)
+        chosen: Iterable[ArmId] | None = None,
+        unit: str | None = None,
+    ) -> Steps[ClientDecision]:
+        """Choose among `arms`, a DataFrame indexed by arm id or `{id: {feature: value}}`."""
+        body = _request(arms, context, oracle, include, exclude, id, chosen, unit)
+        return _decision((yield Call("POST", "/decisions", body)))
+
+    def decide_batch(self, requests: Iterable[Mapping[str, Any]]) -> Steps[list[ClientDecision]]:
+        """Decide several times in one call; each request has the arguments of `decide`."""
+        bodies = [_request(**request) for request in requests]
+        answer = yield Call("POST", "/decisions/batch", {"decisions": bodies})
+        return [_decision(each) for each in answer["decisions"]]
+
+    def learn(
+        self, decision_id: str, outcomes: Mapping[ArmId, Any], correct: bool = False
+    ) -> Steps[Learned]:
+        """Learn `{arm id: outcome}` of a decision; `FeedbackError` for those that are refused."""
+        items = [
+            {"decision": _as_id(decision_id), "arm": arm, "outcome": _number(y), "correct": correct}
+            for arm, y in outcomes.items()
+        ]
+        answer = yield Call("POST", "/outcomes", items)
+        if answer["rejected"]:
+            raise FeedbackError(answer["rejected"][0]["reason"])
+        learned = Learned()
+        for told in answer["items"]:
+            getattr(learned, told["result"]).append(told["arm"])
+        return learned
+
+    def observe(self, arms: Any, outcomes: Iterable[float]) -> Steps[None]:
+        """Learn from the past: `arms`, as for `decide`, and the outcome of each."""
+        items = [
+            {"features": arm["features"], "outcome": float(y)}
+            for arm, y in zip(_arms(arms), outcomes, strict=True)
+        ]
+        yield Call("POST", "/observations", items, key=secrets.token_hex(12))
+
+    def accept(self, decision_id: str, arm_id: ArmId) -> Steps[None]:
+        """Learn an outcome that was quarantined."""
+        item = {"decision": decision_id, "arm": arm_id, "accept": True}
+        answer = yield Call("POST", "/outcomes", [item])
+        if answer["rejected"]:
+            raise FeedbackError(answer["rejected"][0]["reason"])
+
+    def explain(self, decision_id: str) -> Steps[Explanation]:
+        """Return what the model expected of every arm, and why it was chosen or not."""
+        answer = yield Call("GET", f"/decisions/{quote(decision_id, safe='')}")
+        nan = math.nan
+        arms = [
+            ArmExplanation(
+                arm["id"],
+                nan if arm["mean"] is None else arm["mean"],
+                nan if arm["std"] is None else arm["std"],
+                nan if arm["index"] is None else arm["index"],
+                arm["chosen"],
+                arm["reason"] or "",
+                arm["outcome"],
+                [Evidence(**evidence) for evidence in arm["evidence"]],
+            )
+            for arm in answer["arms"]
+        ]
+        return Explanation(decision_id, arms)
+
+    def health(self) -> Steps[list[Finding]]:
+        """Return findings for the operator, worst first; empty when all is well."""
+        answer = yield Call("GET", "")
+        return [Finding(**finding) for finding in answer["health"]]
+
+    def describe(self) -> Steps[dict[str, Any]]:
+        """Return settings, counts, calibration, health and model weights of the agent."""
+        answer: dict[str, Any] = yield Call("GET", "")
+        return answer
+
+    def change(self, /, **settings: Any) -> Steps[dict[str, Any]]:
+        """Change settings, such as `deadline=60.0` or `state="paused"`; return the agent."""
+        if "oracle" in settings:
+            settings["oracle"] = _form(settings["oracle"])
+        answer: dict[str, Any] = yield Call("PATCH", "", settings)
+        return answer
+
+    def reset(self) -> Steps[None]:
+        """Forget everything that was learned."""
+        yield Call("POST", "/reset", {})
+
+    def clone(self, name: str, learned: bool = True) -> Steps[None]:
+        """Make another agent with the same settings; `client[name]` asks it."""
+        yield Call("POST", "/clone", {"name": name, "learned": learned}, is_safe=False)
+
+    def erase(self, *, arm: ArmId | None = None, decision: str | None = None) -> Steps[int]:
+        """Erase an arm or a decision from log and model; return how many events had it."""
+        body = {"arm": arm} if decision is None else {"decision": decision}
+        return int((yield Call("POST", "/erase", body))["events"])
+
+    def delete(self) -> Steps[None]:
+        """Delete the agent and everything that is known of it, for good."""
+        yield Call("DELETE", "")
+
+
+def _request(
+    arms: Any,
+    context: Mapping[str, Any] | None = None,
+    oracle: Oracle | Mapping[str, Any] | None = None,
+    include: Iterable[ArmId] = (),
+    exclude: Iterable[ArmId] = (),
+    id: str | None = None,  # noqa: A002
+    chosen: Iterable[ArmId] | None = None,
+    unit: str | None = None,
+) -> dict[str, Any]:
+    return {
+        "arms": _arms(arms),
+        "context": None if context is None else {k: _value(v) for k, v in context.items()},
+        "oracle": None if oracle is None else _form(oracle),
+        "include": list(include),
+        "exclude": list(exclude),
+        "id": id or secrets.token_hex(12),
+        "chosen": None if chosen is None else list(chosen),
+        "unit": unit,
+    }
+
+
+def _decision(answer: dict[str, Any]) -> ClientDecision:
+    ids = [arm["id"] for arm in answer["chosen"]]
+    return ClientDecision(
+        answer["id"],
+        answer["round"],
+        ids,
+        answer.get("is_exact"),
+        ids,
+        None,
+        answer["group"],
+        answer["stepped_in"],
+        arms=answer["chosen"],
+    )
+
+
+def _form(oracle: Oracle | Mapping[str, Any]) -> dict[str, Any]:
+    return oracle.to_json() if isinstance(oracle, Oracle) else dict(oracle)
+
+
+def _arms(arms: Any) -> list[dict[str, Any]]:
+    """Return arms as the service takes them."""
+    offered = as_arms(arms)
+    columns = {name: _plain(offered.column(name)) for name in offered.names}
+    return [
+        {"id": arm, "features": {name: values[place] for name, values in columns.items()}}
+        for place, arm in enumerate(offered.ids)
+    ]
+
+
+def _plain(column: Any) -> list[Any]:
+    """Return a column as values that JSON has; times as ISO 8601, missing ones as null."""
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
+        return [None if np.isnat(time_) else str(time_) for time_ in column]
+    return [_value(value) for value in (column.tolist() if hasattr(column, "tolist") else column)]
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, list | tuple):
+        return [float(item) for item in value]
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _number(outcome: Any) -> Any:
+    if isinstance(outcome, Mapping):
+        return {measure: float(value) for measure, value in outcome.items()}
+    return None if outcome is None or math.isnan(outcome) else float(outcome)
+
+
+def _as_id(decision: object) -> str:
+    if not isinstance(decision, str):
+        raise FeedbackError(f"expected the id of a decision, decision.id; got {decision!r}")
+    return decision
