@@ -1,4 +1,4 @@
-"""Bayesian linear regression, which the linear policies share: ridge regression with a covariance.
+"""Linear policies: ridge regression with a covariance, and C²UCB and Thompson sampling on it.
 
     x      a row of features, (D,)                     θ      the weights, f(x) = θᵀx, (D,)
     V      λI + Σ xxᵀ over all outcomes so far, (D, D)  b      Σ x r, (D,)
@@ -16,8 +16,106 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from oclok.errors import NumericalError
+from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
+from oclok.policies.base import Belief, Policy
 from oclok.typing import FloatArray
+from oclok.validation import as_noise_std, as_positive
+
+
+class LinearPolicy(Policy):
+    """A policy with a linear model; a constant is appended to each context, as an intercept."""
+
+    #: λ of the ridge estimate.
+    penalty: float
+    _regression: LinearRegression | None = None
+
+    def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
+        features, regression = self._model(contexts)
+        regression.update(features, outcomes)
+        self._regression = regression
+
+    def _model(self, contexts: FloatArray) -> tuple[FloatArray, LinearRegression]:
+        """Return features (M, D + 1), and the regression: the prior before any data."""
+        features = with_constant(contexts)
+        return features, self._regression or LinearRegression(features.shape[1], self.penalty)
+
+
+class C2UCB(LinearPolicy):
+    """C²UCB (Qin, Chen and Zhu 2014): contextual combinatorial UCB with a linear model.
+
+    The index of a base arm is θ̂ᵀx + α √(xᵀV⁻¹x), where θ̂ is the ridge estimate from all
+    outcomes so far and V = λI + Σ xxᵀ (their Algorithm 1).
+
+    Args:
+        oracle: default oracle.
+        width: α, the same in every round.
+        penalty: λ of the ridge estimate.
+
+    Examples:
+        >>> from oclok.oracles import TopK
+        >>> policy = C2UCB(oracle=TopK(1))
+        >>> policy.observe([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+        >>> policy.select([[0.5], [2.0]]).super_arm
+        array([1])
+    """
+
+    def __init__(
+        self, oracle: Oracle | None = None, *, width: float = 1.0, penalty: float = 1.0
+    ) -> None:
+        super().__init__(oracle)
+        self.width = as_positive(width, "width")
+        self.penalty = as_positive(penalty, "penalty")
+
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+        features, regression = self._model(contexts)
+        mean = regression.mean(features)
+        return Belief(mean + self.width * regression.width(features), mean)
+
+
+class LinearThompson(LinearPolicy):
+    """Thompson sampling with a linear model (Agrawal and Goyal 2013; for sets Wen et al. 2015).
+
+    Each round draws one θ from the posterior N(θ̂, σ²V⁻¹); the index of a base arm is θᵀx.
+
+    Args:
+        noise_std: σ, standard deviation of the outcomes' noise.
+        oracle: default oracle.
+        prior_std: standard deviation of each weight before any data.
+        seed: seed of the samples.
+
+    Examples:
+        >>> from oclok.oracles import TopK
+        >>> policy = LinearThompson(noise_std=0.1, oracle=TopK(1), seed=0)
+        >>> policy.observe([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+        >>> policy.select([[0.5], [2.0]]).super_arm
+        array([1])
+    """
+
+    _is_random = True
+
+    def __init__(
+        self,
+        noise_std: float,
+        oracle: Oracle | None = None,
+        *,
+        prior_std: float = 1.0,
+        seed: int | np.random.SeedSequence | None = None,
+    ) -> None:
+        super().__init__(oracle, seed)
+        self.noise_std = as_noise_std(noise_std)
+        self.prior_std = as_positive(prior_std, "prior_std")
+
+    @property
+    def penalty(self) -> float:  # type: ignore[override]
+        """λ of the ridge estimate, by noise and prior."""
+        return (self.noise_std / self.prior_std) ** 2
+
+    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
+        features, regression = self._model(contexts)
+        std = self.noise_std * regression.width(features)
+        index = regression.sample(features, self.noise_std, rng)
+        return Belief(index, regression.mean(features), std)
 
 
 class LinearRegression(Persistent):
