@@ -1,8 +1,8 @@
 """BLAS threads for the size at hand: small matrices are faster on one.
 
 NumPy and SciPy bring a BLAS library each, each with a pool of threads that spin while they
-wait. Alternating between two pools of two threads on two cores made a round 20 times slower,
-so the posteriors make their large calls through SciPy's library alone, and below `SMALL`
+wait. Alternating between two pools makes rounds many times slower, so the posteriors make their
+large calls through SciPy's library alone, and below `SMALL`
 floating-point operations, or when the machine is busy, a call runs on one thread.
 """
 
@@ -12,9 +12,8 @@ import os
 from functools import cache
 from typing import Any
 
-#: Operations below which one thread is used. With a dictionary of 125 and 100 arms, 3e6 of them,
-#: a second thread makes a round 10 to 15% shorter on an idle machine, and with every core taken by
-#: others 2.6 times longer (median 53 ms against 20, 99th percentile 125 against 53).
+#: Operations below which one thread is used: a second one gains little on an idle machine, and
+#: costs a multiple on a busy one.
 SMALL = 5e7
 #: Calls until the number of threads is asked for again, once it was 1: asking takes 10 µs of a
 #: round of 600.

@@ -9,9 +9,8 @@ Notation (Nika, Elahi and Tekin 2020):
     c(n)    confidence radius √(2 log T / n), c(0) = ∞
     v₁ρ^h   bound on how far f varies in a cell at depth h
 
-Nodes are numbered as they are made, the root is 0; all that is known of them stands in arrays
-with one entry a node. The N children of a node are numbered in a row, from `_first_child` on;
-0 there, as the root is nobody's child, marks a leaf.
+Nodes are numbered as they are made, the root is 0; their data are in arrays with one entry per
+node. The N children of a node are consecutive, from `_first_child` on; 0 there marks a leaf.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ A round has three steps, and nothing else changes a policy:
     policy.learn(contexts, outcomes)        outcomes of base arms that were played
 
 `select` proposes, commits and keeps the decision open; `update` learns the outcomes of an open
-decision. Whoever keeps open decisions elsewhere, as an `Agent` does, calls the three and passes
-the contexts that wait for outcomes as `pending`.
+decision. An `Agent` keeps open decisions itself: it calls the three steps and passes the contexts
+that wait for outcomes as `pending`.
 
 To add a policy, derive from `Policy`, write `_score` (contexts → index) and `_learn`
 (contexts and outcomes → a better belief), and run `oclok.testing.check_policy` on it. Late,
@@ -72,7 +72,7 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """A round as it is played, whoever decided.
+    """A round as it is played, by this policy or another system.
 
     Attributes:
         contexts: of all base arms available, shape (M, D), read-only.
@@ -303,7 +303,7 @@ class Policy(Persistent, ABC):
             raise OracleError(f"the oracle made no valid choice: {reason}") from None
 
     def _record(self, played: Played) -> None:
-        """Take note of a round that is committed; raise and change nothing, or succeed."""
+        """Record a committed round; raise and change nothing, or succeed."""
 
     def _waiting(self) -> FloatArray | tuple[()]:
         """Return the contexts (P, D) of open decisions, if the policy uses them."""

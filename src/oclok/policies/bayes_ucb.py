@@ -10,7 +10,7 @@ from oclok.policies.ucb import UCBPolicy
 class BayesUCB(UCBPolicy):
     """Take the 1 - 1/(t+1) quantile of the posterior of f(x) as index (Kaufmann et al. 2012).
 
-    Far less timid than Theorem 1's width: in round 100 it adds 2.3 standard deviations, where
+    Much narrower than Theorem 1's width: in round 100 it adds 2.3 standard deviations, where
     O'CLOK-UCB adds 6.0 for 100 base arms. Its expected regret over problems drawn from the prior
     is bounded for quantiles that rise fast enough with t (Sandberg et al. 2023).
 

@@ -27,11 +27,11 @@ from oclok.posterior.linalg import factor
 from oclok.theory import regret_bound
 from oclok.typing import FloatArray
 
-#: Covariances that are batched: 64 at once cost as much as five one by one.
+#: Rounds whose covariances are settled in one batch.
 SETTLED_AT_ONCE = 64
 
 
-#: Whether something assumed is known to hold, passes a test, fails it, or cannot be told.
+#: Whether an assumption is known to hold, passes a test, fails it, or cannot be checked.
 Verdict = Literal["holds", "not contradicted", "contradicted", "unchecked"]
 
 
@@ -100,7 +100,7 @@ class Certificate:
 
 
 class Ledger(Persistent):
-    """Keeps the sums that the proof needs, round by round."""
+    """The sums that the proof needs, round by round."""
 
     def __init__(self, noise_std: float) -> None:
         self.noise_std = noise_std
@@ -116,7 +116,7 @@ class Ledger(Persistent):
         self._waiting: list[tuple[FloatArray, FloatArray]] = []
 
     def record(self, beta: float, allowance: float, lipschitz: float | None) -> None:
-        """Take note of a round: β_t, e_t and B_t, None where it is not known."""
+        """Add a round: β_t, e_t and B_t, None where it is not known."""
         B = math.inf if lipschitz is None else lipschitz
         self.rounds += 1
         self.sum_beta += beta
@@ -126,7 +126,7 @@ class Ledger(Persistent):
     def record_chosen(
         self, widths: FloatArray, covariance: FloatArray, lipschitz: float | None
     ) -> None:
-        """Take note of what a round chose: √β_t σ_t,k, shape (K,), Σ_t, shape (K, K), and B_t."""
+        """Add what a round chose: √β_t σ_t,k, shape (K,), Σ_t, shape (K, K), and B_t."""
         B = math.inf if lipschitz is None else lipschitz
         self.largest_super_arm = max(self.largest_super_arm, len(widths))
         self.sum_widths += B * sum(widths.tolist())

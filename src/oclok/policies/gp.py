@@ -26,11 +26,11 @@ from oclok.validation import as_contexts, as_count, as_probability
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-#: More outcomes than this at once are not judged one by one: the cost grows with their cube.
+#: Larger batches are not judged for calibration: the cost grows with their cube.
 JUDGED_AT_ONCE = 1_000
 #: The latest outcomes that `calibration` judges by.
 JUDGED = 1_000
-#: A kernel is refitted to no fewer outcomes than this, and to a sample of no more than that.
+#: Fewest outcomes to refit a kernel to, and the largest sample of them.
 LEAST_TO_REFIT, MOST_TO_REFIT = 20, 500
 
 
@@ -58,7 +58,7 @@ class GPPolicy(Policy):
             kernel; a `MixturePosterior`, which learns kernel and noise, where neither is given.
         oracle: default oracle.
         seed: seed of the policy's own randomness.
-        refit_every: fit kernel and noise to the outcomes by `fit_kernel` every so many rounds.
+        refit_every: number of rounds after which `fit_kernel` fits kernel and noise anew.
             `refits` has the results; if a fit does not improve the likelihood, the kernel stays.
         forget: `Window(outcomes)` or `Discount(rate)`, for a world that moves; not with
             `posterior`. A mixture needs neither: it is left behind when the world has moved.
@@ -137,7 +137,7 @@ class GPPolicy(Policy):
         self.posterior.correct(self._as_contexts(contexts), before, after)
 
     def maintain(self) -> None:
-        """Do now what is due, so that later calls need not."""
+        """Do pending work now, so that later calls need not."""
         self.posterior.maintain()
 
     def __repr__(self) -> str:
@@ -204,7 +204,7 @@ class GPPolicy(Policy):
             if fit.improved:
                 self.posterior = self.posterior.with_kernel(fit.kernel, fit.noise_std)
                 self._innovations = GrowableArray()
-        except Exception as reason:  # whatever went wrong, rounds go on with what there was
+        except Exception as reason:  # the rounds go on with the old kernel
             kernel, noise_std = self.posterior.kernel, self.posterior.noise_std
             nan = float("nan")
             fit = KernelFit(kernel, noise_std, nan, nan, False, len(self.posterior), str(reason))

@@ -19,7 +19,7 @@ from oclok.policies.base import Policy
 from oclok.typing import BoolArray, FloatArray, IntArray
 from oclok.validation import as_count
 
-#: Two arrays of this size take 160 MB; nobody learns as many means one by one.
+#: Most cells of a grid: two arrays of this size take 160 MB.
 LARGEST_GRID = 10_000_000
 
 

@@ -27,9 +27,8 @@ from oclok.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from oclok.posterior.base import Posterior
 
-#: Rounds that are kept at most, and entries of their contexts in all: 2 MB. A base arm counts as
-#: 8 entries at least: oracles and samples take their time whatever the dimension is, 6 s for 128
-#: rounds of 1,500 arms.
+#: Most rounds kept, and most entries of their contexts in all. A base arm counts as at least
+#: LEAST_DIMENSION entries: oracles and samples take time in any dimension.
 MOST_ROUNDS, MOST_ENTRIES, LEAST_DIMENSION = 256, 262_144, 8
 #: Samples of f.
 SAMPLES = 96
@@ -95,7 +94,7 @@ class KeptRounds(Persistent):
         return [entry[0] for entry in self._kept]
 
     def add(self, contexts: FloatArray, super_arm: IntArray, oracle: Oracle) -> None:
-        """Take note of a round: contexts (M, D) on offer, what was played, and the oracle."""
+        """Add a round: contexts (M, D) on offer, the super arm played, and the oracle."""
         self.rounds += 1
         if self.rounds < self._next:
             return
@@ -177,7 +176,7 @@ class Estimate:
         return rounds - self.rounds >= 2 * max(self.sampled, 1)
 
     def at(self, rounds: int, level: float, calibration: Calibration) -> Regret:
-        """Return the regret of `rounds` rounds, those since then at the price of the latest."""
+        """Return the regret of `rounds` rounds, extrapolated at the latest cost per round."""
         if calibration.is_contradicted:
             nan = math.nan
             return Regret(nan, nan, nan, level, nan, rounds, self.sampled, calibration)

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 #: exp of this is wide enough for any choice, and still finite after a few multiplications.
 LARGEST_INFORMATION = 200.0
-#: Arms of the highest indices that are looked at closely at a time, as a multiple of those
-#: chosen, and how often: a fourth look made rounds of Matérn 5/2 in 8 dimensions 25% longer.
+#: Arms sharpened per look, as a multiple of those selected, and the number of looks.
 RUNNERS_UP, LOOKS = 2, 3
 
 
@@ -50,13 +49,13 @@ class UCBPolicy(GPPolicy):
     """A policy whose index is mean + width · std, with a width that may depend on the round.
 
     Args:
-        condition_on_chosen: let the variances of arms shrink by arms whose outcomes will come:
-            those of pending decisions (the latest 512 arms) and, with oracles that choose step by
-            step (`TopK`, `Partition`, `Knapsack`, greedy `Coverage`), those taken earlier in the
-            same super arm. Super arms become more diverse. The band is then too narrow for f, by up
-            to a factor of exp(I), where I is the information (nats) in the outcomes counted on but
-            not seen (GP-BUCB, Desautels et al. 2014). "guaranteed" widens it by that factor; True
-            does not, and often earns more.
+        condition_on_chosen: shrink variances by outcomes that are still to come: those of pending
+            decisions (the latest 512 arms) and, with oracles that choose step by step (`TopK`,
+            `Partition`, `Knapsack`, greedy `Coverage`), of arms taken earlier in the same super
+            arm. Super arms become more diverse. The band is then too narrow for f, by up to a
+            factor of exp(I), where I is the information (nats) in these outcomes (GP-BUCB,
+            Desautels et al. 2014). "guaranteed" widens it by that factor; True does not, and often
+            earns more.
 
     The other arguments are those of `GPPolicy`.
     """

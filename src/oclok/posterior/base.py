@@ -1,4 +1,4 @@
-"""What every posterior is: a belief about f, made of contexts and noisy outcomes.
+"""The base of all posteriors: a belief about f, given contexts and noisy outcomes.
 
 To add one, derive from `Posterior`, write `predict`, `update`, `inducing` and
 `information_gain` (docs/howto/extend.md has one in 40 lines), and run

@@ -22,7 +22,7 @@ from oclok.persistence import Persistent
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 
-#: Rows of a panel; 128 to 384 are within 5% of each other at N = 1,250 with 100 arms.
+#: Rows of a panel.
 PANEL = 192
 
 
@@ -88,7 +88,7 @@ class GrowingCholesky(Persistent):
         return {"left": rows, "corner": [np.tril(corner) for corner in self._corner]}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take up the rows again, by panels of today's size."""
+        """Append the saved rows, in panels of the current size."""
         GrowingCholesky.__init__(self)
         for left, corner in zip(state["left"], state["corner"], strict=True):
             self.append(left, corner)

@@ -1,14 +1,13 @@
 """scikit-learn's kernels, evaluated without redundant passes, copies and checks.
 
-A kernel is walked once and compiled into functions that give scikit-learn's numbers. Kernels that
-are not known here are called as they are.
+A kernel is compiled once into functions that return scikit-learn's numbers. Unknown kernels are
+called as they are.
 
     X, Y    contexts (N, D), (M, D)
     d       scaled distances ‖(x - y) / l‖, shape (N, M)
 
-It is compiled into functions of Y that return functions of X, so that what depends on Y alone
-is done once for all X; and into a function of many small blocks of contexts, (B, n, D), that
-gives each block's covariance, (B, n, n), in one go.
+There is a function Y → (X → k(X, Y)), so that what depends on Y alone is done once; the diagonal;
+and a batched Gram function of small blocks of contexts, (B, n, D) → (B, n, n).
 """
 # Tested in tests/posterior/test_kernels.py: through `Covariance`, against scikit-learn.
 
@@ -50,7 +49,7 @@ def is_compiled(kernel: Any) -> bool:
 def compile_kernel(kernel: Any) -> _Compiled:
     """Return Y → (X → k(X, Y)), X → k(x, x) and, for blocks X of contexts, X → k(X, X).
 
-    A number stands for an array of it.
+    Scalars broadcast.
     """
     return _compilers().get(type(kernel), _as_it_is)(kernel)
 

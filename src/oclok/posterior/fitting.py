@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
 #: Least and largest noise that is searched, in root mean squares of the outcomes.
 NOISE_BOUNDS = (1e-3, 1e1)
-#: Every start is first followed on this many observations, for so many steps; then the best one on
-#: all of them, to the end.
+#: Every start takes FEW_STEPS on FEW observations; only the best one goes on, with all of them.
 FEW, FEW_STEPS = 100, 20
 #: A restart is the likeliest of this many draws.
 DRAWS = 16
@@ -255,7 +254,7 @@ class _Space:
         return self._kernel.clone_with_theta(point[:-1]), float(np.exp(point[-1]))
 
     def moved_to(self, point: FloatArray) -> tuple[Kernel, float]:
-        """Return the same as `at`, in a kernel that the next call changes: clones take 0.3 ms."""
+        """Return the same as `at`, in a kernel that the next call changes: cloning is slow."""
         if not self.fit_noise:
             self._scratch.theta = point
             return self._scratch, self._noise_std
@@ -310,10 +309,10 @@ def _search(
 def _climb(
     space: _Space, start: FloatArray, X: FloatArray, y: FloatArray, steps: int = 15_000
 ) -> Any:
-    """Return where L-BFGS-B gets from `start` in so many steps.
+    """Return where L-BFGS-B gets from `start` in at most `steps`.
 
-    A point without a likelihood counts as a little worse than all seen before: infinity would
-    end the line search, which shall take a shorter step instead.
+    A point without a likelihood counts as slightly worse than all seen before, which shortens the
+    step; infinity would end the line search.
     """
     worst = 0.0
 

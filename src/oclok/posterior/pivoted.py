@@ -17,8 +17,7 @@ from oclok.typing import FloatArray, IntArray
 
 #: Conditional variances below this fraction of the prior's are rounding error.
 LEAST_PIVOT = 1e-13
-#: Contexts up to which their whole covariance is factored at once, which is quicker: 3.0 against
-#: 5.9 ms for 179 pivots among 380.
+#: Up to this many contexts, LAPACK's pivoted Cholesky of the whole covariance is faster.
 FACTORED_AT_ONCE = 450
 
 
@@ -86,11 +85,10 @@ def pivots_among(
 
 
 def _is_hopeless(path: list[float], tolerance: float, rank: int) -> bool:
-    """Return whether the variance, should it go on falling at its present rate, takes too long.
+    """Return whether the variance, at its present rate of decay, would take too many pivots.
 
-    `path` has the largest variance left before each step. For smooth kernels the rate, in
-    logarithms, only ever slows down, so that this never gives up wrongly; it gives up on RBF(0.1)
-    and Matérn 3/2 within 16 to 128 steps.
+    `path` has the largest variance left before each step. For smooth kernels the log rate only
+    slows down, so this never gives up too early.
     """
     j = len(path) - 1
     if j < 16 or j & (j - 1):

@@ -105,7 +105,7 @@ def check_refused(
 
 
 def bad_contexts(good: FloatArray) -> dict[str, Any]:
-    """Return contexts that nobody may accept, by description, made of `good` ones (M, D)."""
+    """Return contexts that must be refused, by description, made of `good` ones (M, D)."""
     nan, infinite = good.copy(), good.copy()
     nan[-1, -1] = np.nan
     infinite[0, 0] = -np.inf
@@ -126,7 +126,7 @@ def bad_contexts(good: FloatArray) -> dict[str, Any]:
 
 
 def bad_outcomes(good: FloatArray, *, nan_is_bad: bool = True) -> dict[str, Any]:
-    """Return outcomes that nobody may accept, by description, made of `good` ones (N,)."""
+    """Return outcomes that must be refused, by description, made of `good` ones (N,)."""
     infinite, nan = good.copy(), good.copy()
     infinite[-1] = np.inf
     nan[-1] = np.nan

@@ -25,8 +25,7 @@ from oclok.validation import as_contexts, as_count, as_noise_std, check_kernel
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-#: Choices between two updates of all variances: 32, 64 and 128 all took 3 to 4.5 s (one core)
-#: for 25,000 base arms and 1,250 choices, 256 up to 5.7 s; one by one is limited by memory speed.
+#: Choices between two updates of all variances; one by one is limited by memory bandwidth.
 CHOICES_PER_FOLD = 64
 #: Largest rounding of K, relative to σ², for which the logarithm is right to about as many nats.
 LARGEST_ROUNDING = 1e-3

@@ -18,8 +18,7 @@ from oclok.arrays import grown
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray, IntArray
 
-#: Trees, and contexts per bucket. With Matérn 5/2 in 8 dimensions (one sample), the std of
-#: promising arms given 64 neighbours is 1.22 times the exact one, 1.16 with the true nearest.
+#: Trees, and contexts per bucket.
 TREES, BUCKET = 6, 48
 NONE = -1
 

@@ -65,11 +65,10 @@ LARGEST_TOLERANCE = 1e-6
 #: Contexts above the tolerance wait until they are this fraction of the dictionary, so that it
 #: grows in few steps, unless one is above it by this factor: a growth costs 2Nr² operations.
 NOVEL_FRACTION, URGENT = 1 / 16, 10.0
-#: What a dictionary leaves of a context's variance may be neglected for a while, relative to the
-#: noise's: the bounds include it, and it is little. Beyond that it takes the nearest outcomes.
+#: Residual variance, relative to the noise's, that may be neglected while a larger dictionary
+#: catches up: the bounds include it. Beyond it, the nearest outcomes take over.
 NEGLIGIBLE = 1e-3
-#: Most basis functions. The triangular solve and the product for 100 arms take 0.8 ms at rank
-#: 256, 3.2 ms at rank 512.
+#: Most basis functions; the cost of a round grows with their square.
 MAX_RANK = 512
 
 

@@ -34,12 +34,10 @@ from oclok.posterior.linalg import add_to_diagonal, factor, gram
 from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 
-#: How many outcomes count as few: with 125 features, the Kalman update of 5 takes half the time of
-#: Cholesky's, of 64 the same, of 200 three times.
+#: Up to this many outcomes the Kalman update is faster than a factorisation.
 FEW = 64
 #: PᵀP above this multiple of V² is left to a factorisation, and a BBᵀ whose trace is above that
-#: to QR: rounding would tell in S, and in |z|² = |e|² - |c|². With 120 features, 500 outcomes take
-#: 0.8 ms by Cholesky and 1.5 by QR.
+#: to QR, where squaring would lose digits of S and of |z|² = |e|² - |c|².
 LARGEST_RATIO, LARGEST_TRACE = 1e4, 1e6
 #: Block size of the QR factorisation.
 QR_BLOCK = 16

@@ -23,15 +23,13 @@ MARGIN, MARGIN_OF_GROWTH = 0.1, 0.01
 LARGEST_FRACTION = 0.8
 #: Contexts that are remembered as candidates for a dictionary.
 REMEMBERED = 2_048
-#: Entries of the candidates for a first dictionary, beyond which there are fewer of them, but no
-#: fewer than that: every pivot goes through all. With 1,124 of them, a linear kernel in 64
-#: dimensions took 9 ms, 20 rounds.
+#: Most entries of the candidates for a first dictionary, and fewest candidates: every pivot goes
+#: through all of them.
 ENTRIES, FEWEST = 32_768, 512
-#: Candidates for a dictionary that will not cover them: 256 pivots among them take 25 to 45 ms.
+#: Candidates for a dictionary that will not cover them all.
 PIVOTED = 1_024
 #: The variance that such a dictionary may leave, relative to the largest one's, and what is
-#: negligible, relative to the noise's. With RBF(1) and Gaussian contexts in 8 dimensions,
-#: 256 pivots explain 4% of the variance of other contexts.
+#: negligible, relative to the noise's.
 LEFT_OVER, NEGLIGIBLE = 1.05, 0.01
 
 
@@ -133,6 +131,6 @@ def most_pivots(count: int) -> int:
 
 
 def sample(parts: list[FloatArray], most: int = REMEMBERED) -> FloatArray:
-    """Return at `most` so many rows, evenly spaced, of all `parts`."""
+    """Return at most `most` rows, evenly spaced, of all `parts`."""
     rows = np.vstack([part for part in parts if len(part)])
     return rows[:: -(-len(rows) // most)]

@@ -40,12 +40,10 @@ from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.threads import blas_threads
 from oclok.typing import BoolArray, FloatArray, IntArray
 
-#: Nearest outcomes of an arm that may be chosen. With Matérn 5/2 in 8 dimensions, Bayes-UCB lost
-#: 219 and 208 (two samples, 600 rounds); with 64 of them 218 and 205, in rounds 15% longer.
+#: Nearest outcomes of an arm that may be chosen; more make rounds longer and hardly better.
 NEAREST = 48
-#: Outcomes, and entries of their contexts, up to which all are compared with an arm: it takes no
-#: longer than the forest, whose neighbours are not quite the nearest. On three samples of
-#: Matérn 5/2 in 8 dimensions Bayes-UCB lost 601 in 600 rounds, 633 by the forest alone.
+#: Outcomes, and entries of their contexts, up to which an arm is compared with all of them: that
+#: is as fast as the forest, whose neighbours are approximate.
 MOST_TO_COMPARE, ENTRIES_TO_COMPARE = 4_096, 40_000
 #: Nearest outcomes, and how many trees are searched, for outcomes that are learned many at once.
 NEAREST_OF_MANY, TREES_OF_MANY = 16, 2
@@ -366,7 +364,7 @@ class VecchiaModel(BasisPosterior):
     def _condition(
         self, X: FloatArray, phi: FloatArray, residual: FloatArray, most: int, trees: int
     ) -> VecchiaConditionals:
-        """Condition g at each context on its nearest outcomes, at `most` so many of them."""
+        """Condition g at each context on its nearest outcomes, at most `most` of them."""
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
         for part in chunks(len(X), SEARCHED_AT_ONCE):
             neighbours = self._neighbours(X[part], most, trees)
