@@ -25,9 +25,15 @@ from typing import Any
 import numpy as np
 
 from oclok.errors import InputError, NumericalError
-from oclok.offline.estimate import Estimate, estimate_from_scores
+from oclok.offline.estimate import Estimate, estimate_from_scores, imbalance
 from oclok.offline.log import Log
-from oclok.offline.replay import Match, check_sums, overlap, super_arm_propensities
+from oclok.offline.replay import (
+    Match,
+    check_sums,
+    overlap,
+    share_unsupported,
+    super_arm_propensities,
+)
 from oclok.policies.base import Policy
 from oclok.typing import FloatArray, IntArray
 from oclok.validation import as_probability
@@ -90,6 +96,10 @@ def doubly_robust(
         if match == "arms"
         else "the propensities of super arms are right"
     )
+    unsupported = 0.0
+    if match == "arms":
+        pairs = zip(log, decisions, strict=True)
+        unsupported = float(np.mean([share_unsupported(*pair) for pair in pairs]))
     return estimate_from_scores(
         f"doubly robust, matching {'base' if match == 'arms' else 'super'} arms",
         scores,
@@ -97,6 +107,8 @@ def doubly_robust(
         level=level,
         rounds=len(log),
         assumes=f"rounds are independent draws from one world, {what}",
+        unsupported=unsupported,
+        doubts=imbalance(log),
     )
 
 

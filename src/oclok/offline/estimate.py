@@ -13,9 +13,10 @@ rounds that count alone, after Hall's transformation
     g(x) = x + a x² + a² x³/3 + a/2    with a = γ / 3√T    and x = (mean of s - truth) / ς
 
 which takes the skewness out of x (Hall 1992, "On the removal of skewness by transformation").
-Weights make scores skewed: most rounds say little, a few a lot. Under a saturating reward, with
-γ = -6.8 and 40 rounds that count, plain Student's intervals at 95% covered the truth 91% of the
-time and nearly always missed it on one side (8.1% against 0.5%).
+Weights make scores skewed: most rounds say little, a few a lot.
+
+Two checks of the propensities: weights average 1, and for every feature x of the base arms,
+Σ x_m / p_m over those that were logged is Σ x_m over all that could be, in expectation.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import chdtrc, stdtrit
 
 from oclok.extras import needs
 from oclok.typing import FloatArray
@@ -33,12 +34,16 @@ from oclok.typing import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Below this effective sample size an interval says little. With skewed noise, 95% intervals
-#: covered 91 to 94% of the time at 10 to 15 rounds and 92 to 97% at 40 and more, where they are
-#: less than half as wide (benchmarks/offline.py).
+    from oclok.offline.log import Log
+
+#: Below this effective sample size an interval says little.
 LEAST_EFFECTIVE = 30
 #: Weights whose mean is this many standard errors from 1 contradict the propensities.
 MOST_ERRORS = 4.0
+#: Logs that are less likely than this, given their propensities, contradict them.
+LEAST_LIKELY = 1e-4
+#: An estimate is refused where a larger share of what the policy chooses could not be logged.
+MOST_UNSUPPORTED = 0.01
 
 
 class OverlapWarning(UserWarning):
@@ -106,12 +111,31 @@ def estimate_from_scores(
     level: float,
     rounds: int,
     assumes: str,
+    checked: FloatArray | None = None,
+    unsupported: float = 0.0,
+    doubts: tuple[OverlapWarning, ...] = (),
 ) -> Estimate:
-    """Return the estimate that `scores` and `weights`, each of shape (T,), amount to."""
+    """Return the estimate that `scores` and `weights`, each of shape (T,), amount to.
+
+    Args:
+        method: how they were made.
+        scores: s.
+        weights: w.
+        level: nominal coverage.
+        rounds: of the log.
+        assumes: what must be true.
+        checked: weights of all rounds, which average 1 if the propensities are right; w itself if
+            left out.
+        unsupported: share of what the policy chooses that could not be logged.
+        doubts: what else speaks against the estimate.
+    """
     matched = int(np.count_nonzero(weights))
     effective = float(weights.sum() ** 2 / (weights**2).sum()) if matched else 0.0
     value = lower = upper = math.nan
-    if effective >= 2:
+    if unsupported > MOST_UNSUPPORTED:
+        missing = f"{unsupported:.0%} of what the policy chooses could not be logged: no estimate"
+        doubts = (OverlapWarning(missing), *doubts)
+    elif effective >= 2:
         value = float(scores.mean())
         lower, upper = interval_of_mean(scores, effective - 1, level)
     return Estimate(
@@ -124,7 +148,42 @@ def estimate_from_scores(
         matched,
         effective,
         assumes,
-        tuple(_doubts(weights, effective)),
+        (*doubts, *_doubts(weights if checked is None else checked, effective)),
+    )
+
+
+def imbalance(log: Log) -> tuple[OverlapWarning, ...]:
+    """Return a warning if features of the logged base arms contradict the inclusion propensities.
+
+    With d_t = Σ x_m / p_m over what was logged less Σ x_m over all with p_m > 0, T d̄ᵀ C⁻¹ d̄ is
+    χ² distributed, where C is the covariance of d.
+    """
+    d = []
+    for current in log:
+        p = current.propensities
+        if p is None or np.isnan(p).any():
+            return ()
+        X = np.column_stack([np.ones(len(p)), current.contexts])
+        chosen = current.super_arm
+        d.append((X[chosen] / p[chosen, None]).sum(axis=0) - X[p > 0].sum(axis=0))
+    differences = np.array(d)
+    varies = differences.std(axis=0) > 1e-9 * (1 + np.abs(differences).max())
+    is_off = ~varies & (np.abs(differences.mean(axis=0)) > 1e-6)
+    values = differences[:, varies]
+    T, rank = values.shape
+    statistic = 0.0
+    if T > rank > 0:
+        C = np.cov(values, rowvar=False).reshape(rank, rank)
+        mean = values.mean(axis=0)
+        rank = int(np.linalg.matrix_rank(C))
+        statistic = float(T * mean @ np.linalg.pinv(C, rcond=1e-10, hermitian=True) @ mean)
+    if not is_off.any() and (rank == 0 or chdtrc(rank, statistic) >= LEAST_LIKELY):
+        return ()
+    return (
+        OverlapWarning(
+            "features of the logged base arms, divided by their propensities, do not add up to "
+            "those of all base arms: the propensities are wrong"
+        ),
     )
 
 
@@ -161,9 +220,9 @@ def _doubts(weights: FloatArray, effective: float) -> list[OverlapWarning]:
                 f"{LEAST_EFFECTIVE} are needed for the interval to hold"
             )
         )
-    if weights.size > 1 and weights.std() > 0:
+    if weights.size > 1:
         mean, error = float(weights.mean()), _standard_error(weights)
-        if abs(mean - 1) > MOST_ERRORS * error:
+        if abs(mean - 1) > max(MOST_ERRORS * error, 1e-6):
             doubts.append(
                 OverlapWarning(
                     f"weights average {mean:.3g} ± {error:.2g} where 1 is expected: the policy "

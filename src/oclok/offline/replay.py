@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 from oclok.errors import InputError
-from oclok.offline.estimate import Estimate, estimate_from_scores
+from oclok.offline.estimate import Estimate, estimate_from_scores, imbalance
 from oclok.offline.log import Log, LoggedRound
 from oclok.policies.base import Policy
 from oclok.typing import BoolArray, FloatArray, IntArray
@@ -81,7 +81,7 @@ def _replay_super_arms(
 ) -> Estimate:
     P = super_arm_propensities(log)
     kept = rng.random(len(log)) * P < P.min()
-    rewards = []
+    rewards, checked = [], np.zeros(len(log))
     for t in np.flatnonzero(kept):
         current = log[int(t)]
         trial = copy.deepcopy(policy)  # a round that does not match must leave no trace
@@ -90,6 +90,7 @@ def _replay_super_arms(
             trial.update(decision, current.outcomes)
             policy = trial
             rewards.append(current.reward)
+            checked[t] = 1 / P.min()
     return estimate_from_scores(
         "replay, matching super arms",
         np.array(rewards),
@@ -98,15 +99,19 @@ def _replay_super_arms(
         rounds=len(log),
         assumes="rounds are independent draws from one world and the propensities of the logged "
         "super arms are right",
+        checked=checked,
+        doubts=imbalance(log),
     )
 
 
 def _replay_arms(policy: Policy, log: Log, level: float) -> Estimate:
     check_sums(log)
     scores, weights = np.empty(len(log)), np.empty(len(log))
+    unsupported = np.zeros(len(log))
     for t, current in enumerate(log):
         decision = policy.select(current.contexts, current.oracle)
         both, outcomes, p = overlap(current, decision.super_arm)
+        unsupported[t] = share_unsupported(current, decision.super_arm)
         policy.update(decision, np.where(both, outcomes, np.nan))
         if not both.all():
             policy.discard(decision)
@@ -121,6 +126,8 @@ def _replay_arms(policy: Policy, log: Log, level: float) -> Estimate:
         assumes="rounds are independent draws from one world, the inclusion propensities are "
         "right, and an outcome does not depend on which other base arms are chosen; "
         "the policy learns only from outcomes in the log",
+        unsupported=float(unsupported.mean()),
+        doubts=imbalance(log),
     )
 
 
@@ -141,6 +148,12 @@ def overlap(current: LoggedRound, super_arm: IntArray) -> tuple[BoolArray, Float
     both = logged[super_arm]
     outcomes, p = seen[super_arm], np.where(both, current.propensities[super_arm], 1.0)
     return both, outcomes, p
+
+
+def share_unsupported(current: LoggedRound, super_arm: IntArray) -> float:
+    """Return the share of `super_arm` that could not be logged: its propensity is 0."""
+    assert current.propensities is not None
+    return float((current.propensities[super_arm] == 0).mean()) if super_arm.size else 0.0
 
 
 def super_arm_propensities(log: Log) -> FloatArray:

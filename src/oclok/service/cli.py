@@ -1,4 +1,4 @@
-"""Commands of the service: serve, check, replay, export, agents, keys."""
+"""Commands of the service: serve, check, replay, export, evaluate, agents, keys."""
 # Tested in tests/service/test_config.py: its commands are run.
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(replay)
     app.command()(check)
     app.command()(export)
+    app.command()(evaluate)
     app.add_typer(keys_app, name="keys")
     app.add_typer(agents_app, name="agents")
 
@@ -132,6 +133,22 @@ def export(
 
     path = output or Path(f"{agent}.parquet")
     print(f"{path}: {run(_database(storage), agent, path):,} rows")
+
+
+def evaluate(
+    agent: Annotated[str, typer.Option(help="The name of the agent.")],
+    policy: Annotated[str, typer.Option(help="ucb, greedy, thompson or random.")] = "greedy",
+    storage: Storage = DEFAULT,
+    level: Annotated[float, typer.Option(help="Nominal coverage of the intervals.")] = 0.95,
+) -> None:
+    """Estimate what another policy would have earned on the second half of an agent's log."""
+    from oclok.offline import evaluate as run
+    from oclok.offline import read_log
+
+    _database(storage)
+    location = with_password(storage, os.environ.get("OCLOK_PASSWORD_FILE"))
+    for estimate in run(read_log(location, agent), policy, level):
+        print(estimate)
 
 
 def _show_progress(agent: str, share: float) -> None:
