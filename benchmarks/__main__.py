@@ -28,6 +28,8 @@ NAMES = (
     "offline",
     "agent",
     "service",
+    "pairs",
+    "stages",
 )
 
 

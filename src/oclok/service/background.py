@@ -31,14 +31,10 @@ TRIM_EVERY = 20.0
 CHECK_EVERY, SUMMARISE_EVERY = 60.0, 10.0
 #: Seconds between two times that old decisions are reduced.
 KEEP_EVERY = 3600.0
-#: A snapshot is made after so many events, or after this share of the log if that is more; up to
+#: A snapshot is made after this many events, or this share of the log if that is more; up to
 #: twice as much, by process. A start then takes less than a tenth of reading the whole log, or
-#: reads a thousand events, 1,500 outcomes of which took 1.6 s. Requests wait for a snapshot, 22 ms
-#: for 1.2 MB, and 90 ms on a busy machine, where these were 5 of 1,000 decisions.
+#: reads a thousand events.
 LEAST_EVENTS, SHARE = 1_000, 0.04
-#: Bytes of a snapshot up to which the model itself is saved, at about 1 ms per MB in which requests
-#: wait; beyond, a twin is, which has to learn everything once more.
-SAVED_AS_IT_IS = 50_000_000
 
 
 class Background:
@@ -106,7 +102,7 @@ class Background:
 
     def _work(self) -> None:
         if os.environ.get("OCLOK_PARENT", str(os.getppid())) != str(os.getppid()):
-            os.kill(os.getpid(), signal.SIGTERM)  # nobody looks after this worker any more
+            os.kill(os.getpid(), signal.SIGTERM)  # the parent has died
         self._service.refresh()
         self._access.refresh()
         now = time.time()
@@ -156,18 +152,13 @@ class Background:
             self._service.drop(replica)
 
     def _snapshot(self, replica: Replica) -> None:
-        if not self._is_due(replica):
+        if replica.learner.is_following or not self._is_due(replica):
             return
         replica.snapshot_seq = self._service.log.snapshot_seq(replica.id)  # another one's, perhaps
-        row = self._service.log.agent(replica.name)
-        if self._is_due(replica) and row is not None:
-            saved = replica
-            if replica.snapshot_size > SAVED_AS_IT_IS:
-                saved = Replica(row, self._service.log)  # reads the log: no request waits for it
-                saved.build()
-            seq, content = saved.dumped()
+        if self._is_due(replica):
+            seq, content = replica.dumped()
             self._service.log.save_snapshot(replica.id, seq, content)
-            replica.snapshot_seq, replica.snapshot_size = seq, len(content)
+            replica.snapshot_seq = seq
 
     def _is_due(self, replica: Replica) -> bool:
         # Processes differ in their patience, so that one makes it and the others see it.

@@ -1,7 +1,7 @@
-"""GroupCommit that would wait for each other become one, for which the disk is asked once.
+"""Group commit: concurrent writes share one fsync.
 
-Whoever comes while a commit is under way waits for its end; the first of them then commits for all
-who wait. So a commit holds as many requests as came during the one before.
+Threads that arrive during a commit wait for its end; the first of them then commits for all. A
+commit therefore holds the requests that arrived during the one before.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class GroupCommit(Generic[Item]):
     """Writes items of several threads together.
 
     Args:
-        write: commits items, all of them or none, and returns what became of each.
-        divisive: an error of `write` that is about one thread's items: each tries alone.
+        write: commits items, all or none, and returns them as written.
+        divisive: an error of `write` about one thread's items: each thread then commits alone.
     """
 
     def __init__(

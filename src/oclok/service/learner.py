@@ -37,7 +37,7 @@ from oclok.typing import ArrayLike, FloatArray, IntArray
 LOGGER = logging.getLogger("oclok.service")
 #: Outcomes that are learned in one step at most: the policy can be asked between steps.
 AT_ONCE = 500
-#: Seconds that decisions may be behind what was taught; beyond, whoever asks takes steps, too.
+#: Seconds of lag that decisions tolerate; beyond, the requesting thread takes steps, too.
 BEHIND = 0.3
 #: Seconds between two steps in which those who ask get their turn.
 PAUSE = 2e-4
@@ -58,7 +58,7 @@ class Learner(Policy):
     """Let a policy be asked at any time, and learn when `work` is called.
 
     Args:
-        policy: what is asked and taught.
+        policy: proposes and learns.
 
     Attributes:
         steps: how many steps the policy has taken.
@@ -175,11 +175,11 @@ class Learner(Policy):
         self._in_parts("learn", contexts, outcomes)
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
-        """Learn outcomes (N,) at contexts (N, D) that nobody chose here, later."""
+        """Learn outcomes (N,) at contexts (N, D) that were not chosen here, later."""
         self._in_parts("observe", contexts, outcomes)
 
     def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
-        """Replace outcomes `before` (N,), taught at `contexts` (N, D), by `after` (N,) later."""
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,) later."""
         self._later("correct", contexts, before, after)
 
     def work(self) -> bool:
@@ -230,7 +230,7 @@ class Learner(Policy):
             pass
 
     def keep_up(self) -> None:
-        """Take steps until the policy is not far behind what it was taught."""
+        """Take steps until the lag is tolerable."""
         while self._is_behind() and self.work():
             pass
 

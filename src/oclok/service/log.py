@@ -1,8 +1,8 @@
 """The log: what happened to each agent, numbered in the order in which it was committed.
 
-Whoever appends to an agent's log first takes its row in `agents`, which gives out the numbers, and
-holds it until the commit. So numbers become visible in their order and without gaps, on PostgreSQL
-too, where those of a sequence would not: who has read event n has seen all events before it.
+A writer locks the agent's row in `agents`, which hands out the numbers, until its commit. Numbers
+therefore become visible in order and without gaps, on PostgreSQL too, where those of a sequence
+would not: a reader of event n has seen all events before it.
 """
 # Tested in tests/service/test_durability.py: what it appended is there after a kill.
 
@@ -34,7 +34,7 @@ class Event:
 
     Attributes:
         kind: "decision", "outcomes", "observations", "accept", "expire" or "change".
-        body: what is to be known of it, as JSON.
+        body: JSON; of a decision: packed, see `packing`.
         decision: id of the decision that it is about.
         model_version: of a decision: steps of learning that its model had taken.
         seq: its number in the agent's log; 0 until it is there.
@@ -185,7 +185,7 @@ class Log:
         return None if row is None else event_of(row)
 
     def feedback(self, agent: int, decision: str) -> list[Event]:
-        """Return what was told of a decision, in its order."""
+        """Return the feedback on a decision, in order."""
         with self.database.read() as connection:
             rows = connection.execute(_FEEDBACK, {"agent": agent, "decision": decision}).all()
         return [event_of(row) for row in rows]

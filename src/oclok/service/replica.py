@@ -136,7 +136,7 @@ class Replica:
         self._proposal: Proposal | None = None  # of the event that is being applied
         self._log, self._row = log, row
         self._time = row.created
-        self.seq = self.snapshot_seq = self.snapshot_size = 0
+        self.seq = self.snapshot_seq = 0
         agent = self._load_snapshot() if use_snapshot else None
         self.epoch = 0
         for event in reversed(log.changes(self.id)):
@@ -202,7 +202,7 @@ class Replica:
     def committed(self, event: Event, proposal: Proposal | None = None) -> None:
         """Apply an event that this process has just appended.
 
-        If others come before it, a decision is left to whoever reads the log next: reading them
+        If others come before it, a decision is left to the next reader of the log: reading them
         one by one, in each request, would cost more.
         """
         with self.lock:
@@ -256,7 +256,6 @@ class Replica:
             assert isinstance(policy, GPPolicy)
             agent.policy.adopt(steps, policy)
             self.seq = self.snapshot_seq = found[0]
-            self.snapshot_size = len(found[1])
             return agent
         return None
 

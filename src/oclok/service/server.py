@@ -113,6 +113,6 @@ def keep_memory_small() -> None:
 
 
 def return_free_memory() -> None:
-    """Return what is free by now; glibc keeps it for whoever asks next."""
+    """Return free memory to the system, which glibc keeps for later."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
