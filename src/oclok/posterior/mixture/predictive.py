@@ -8,6 +8,7 @@ in its own standard deviation: as skewed and as heavy-tailed as these.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr
@@ -49,7 +50,7 @@ class Predictive:
             below = np.where(y >= self.lower, 1 - self._probability, 0.0)
             return np.where(y >= self.upper, 1.0, below)
         edge = np.floor(y) + 0.5 if self.is_integer else y
-        F = np.interp((edge - self.mean) / self.std, _Z, self._table)
+        F = self._cumulative((edge - self.mean) / self.std)
         return np.where(y >= self.upper, 1.0, np.where(y < self.lower, 0.0, F))
 
     def below(self, outcomes: ArrayLike) -> FloatArray:
@@ -60,7 +61,7 @@ class Predictive:
             return np.where(y > self.upper, 1.0, above)
         if self.is_integer:
             return self.cdf(np.ceil(y) - 1)
-        F = np.interp((y - self.mean) / self.std, _Z, self._table)
+        F = self._cumulative((y - self.mean) / self.std)
         return np.where(y > self.upper, 1.0, np.where(y <= self.lower, 0.0, F))
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -81,9 +82,20 @@ class Predictive:
         """P(Y = upper)."""
         return np.clip((self.mean - self.lower) / (self.upper - self.lower), 0.0, 1.0)
 
-    @property
+    def _cumulative(self, z: FloatArray) -> FloatArray:
+        """Return P(Z ≤ z), interpolated between the points of the table on either side."""
+        if 2 * z.size > len(_Z):
+            return np.interp(z, _Z, self._table)
+        right = np.clip(np.searchsorted(_Z, z), 1, len(_Z) - 1)
+        low, high = self._at(_Z[right - 1]), self._at(_Z[right])
+        share = np.clip((z - _Z[right - 1]) / (_Z[right] - _Z[right - 1]), 0.0, 1.0)
+        return low + share * (high - low)
+
+    @cached_property
     def _table(self) -> FloatArray:
-        """P(z ≤ `_Z`)."""
-        past = ndtr((_Z[:, None] - self.errors) / SMOOTH).sum(axis=1)
-        table: FloatArray = (NORMAL * ndtr(_Z) + past) / (NORMAL + len(self.errors))
-        return table
+        return self._at(_Z)
+
+    def _at(self, z: FloatArray) -> FloatArray:
+        past = ndtr((z[..., None] - self.errors) / SMOOTH).sum(axis=-1)
+        F: FloatArray = (NORMAL * ndtr(z) + past) / (NORMAL + len(self.errors))
+        return F
