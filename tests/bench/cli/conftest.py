@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from oclok.bench import cli
+from oclok.bench import cli, report
 
 
 @pytest.fixture(autouse=True)
 def _somewhere_else(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _few_figures(monkeypatch):
+    """Reports have one figure of each kind: how all are drawn is tested in tests/bench/report."""
+    monkeypatch.setattr(report, "FIGURES", report.FIGURES[:1])
 
 
 @pytest.fixture
