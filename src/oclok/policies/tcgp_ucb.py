@@ -1,21 +1,47 @@
-"""TCGP-UCB: O'CLOK-UCB with group thresholds (Elahi et al. 2023)."""
+"""TCGP-UCB: O'CLOK-UCB for super arms out of groups that must be good enough (Elahi et al. 2023).
+
+    f, f'     mean of the reward outcome and of the group outcome of a base arm
+    μ', σ'    mean and standard deviation of f'          √β_t    width of O'CLOK-UCB in round t
+    ζ         how the optimism is shared out between reward and groups
+    γ_g       threshold of group g, whose group reward is the mean of f' over its available arms
+
+    index          μ  + (1-ζ)⁻¹ √β_t σ         goes to the oracle
+    group index    μ' +   ζ⁻¹   √β_t σ'        decides which groups can still reach γ_g
+
+Groups whose index is below their threshold are ruled out for the round.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from oclok.decision import Decision
+from oclok.errors import InfeasibleError, InputError, OracleError
 from oclok.oracles.base import Oracle
+from oclok.oracles.restricted import RestrictedOracle
+from oclok.policies.base import Belief
 from oclok.policies.certificate import Certificate
+from oclok.policies.group_checks import as_array, as_groups, as_pairs, as_thresholds
 from oclok.policies.oclok import OClokUCB
-from oclok.policies.thresholds import GroupThresholds
 from oclok.posterior.base import Posterior
+from oclok.posterior.dictionary import DictionaryPosterior
+from oclok.posterior.prediction import Prediction
+from oclok.typing import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
+#: Makes the oracle of a round, given the positions of the base arms that it may choose from.
+OracleOf = Callable[[IntArray], Oracle]
 
-class TCGPUCB(GroupThresholds, OClokUCB):
+
+class TCGPUCB(OClokUCB):
     """O'CLOK-UCB for base arms in groups, each of which must reach a threshold.
 
     A base arm has two outcomes: one for the reward, one for its group. A group is good enough
@@ -64,7 +90,12 @@ class TCGPUCB(GroupThresholds, OClokUCB):
         zeta: float = 0.5,
     ) -> None:
         super().__init__(kernel, noise_std, oracle, delta, max_arms, posterior=posterior)
-        self.use_groups(group_kernel, group_noise_std, group_posterior, zeta)
+        self.zeta = _as_zeta(zeta)
+        self.group_posterior = _group_posterior(
+            group_kernel, group_noise_std, group_posterior, self.posterior
+        )
+        self._dimension = self._dimension or self.group_posterior.dimension
+        self._grouped: list[int] = []
 
     def certificate(self) -> Certificate:
         """Return upper bounds on the regret so far that hold with probability 1 - 2δ.
@@ -73,3 +104,193 @@ class TCGPUCB(GroupThresholds, OClokUCB):
         how far groups that were chosen are below their thresholds.
         """
         return replace(super().certificate(), probability=max(0.0, 1 - 2 * self.delta))
+
+    def width(self, t: int, arms: int) -> float:
+        """Return w_t / (1-ζ), how many σ the index adds in round `t`."""
+        return super().width(t, arms) / (1 - self.zeta)
+
+    def group_index(self, contexts: ArrayLike) -> FloatArray:
+        """Return the group indices, shape (M,), that `select` would use now. Changes nothing."""
+        X = self._as_contexts(contexts)
+        return self._group_bound(self.group_posterior.predict(X))[0]
+
+    def select(
+        self,
+        contexts: ArrayLike,
+        oracle: Oracle | OracleOf | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        threshold: float | Mapping[Any, float] | None = None,
+    ) -> Decision:
+        """Choose a super arm among base arms with `contexts`, shape (M, D). Counts t up.
+
+        If no group can be good enough, it raises an `InfeasibleError`, and the round does not
+        count: lower the threshold, or play nothing.
+
+        Args:
+            contexts: one row per base arm that is available in this round.
+            oracle: feasible super arms of this round; the policy's own if left out. With
+                groups, an oracle for any number of base arms, or a function that is given the
+                positions, ascending, of the arms that remain and returns an oracle for these.
+            groups: label of the group of each base arm, integers or strings, shape (M,). Left
+                out, all base arms remain.
+            threshold: γ, what each group must reach, or a dict with one for each label.
+        """
+        if groups is None:
+            if threshold is not None:
+                raise InputError("threshold needs groups: give the group of each base arm")
+            return super().select(contexts, oracle)  # type: ignore[arg-type]  # refused there
+        X = self._as_contexts(contexts)
+        prediction = self.group_posterior.predict(X)
+        remaining = self._among_good(prediction, groups, threshold, oracle)
+        decision = super().select(X, remaining)
+        self.group_posterior.offer(prediction)
+        if len(decision):
+            self._grouped.append(decision.round)
+        return decision
+
+    def update(self, decision: Decision, outcomes: ArrayLike) -> None:
+        """Learn the `outcomes`, shape (K, 2), of a decision's base arms, in their order.
+
+        Column 0 has reward outcomes, column 1 group outcomes; NaN in both where an arm's were
+        not seen, and another call may bring them. Reward outcomes alone, shape (K,), will do
+        for a decision that was made without groups.
+        """
+        count = self._missing(decision).size
+        if np.ndim(as_array(outcomes)) == 1 and decision.round not in self._grouped:
+            super().update(decision, outcomes)
+            return
+        pairs = as_pairs(outcomes, count, allow_nan=True)
+        _, seen, _ = self._new_outcomes(decision, pairs[:, 0])
+        with self._groups_given(decision.contexts[seen], pairs[seen, 1]):
+            super().update(decision, pairs[:, 0])
+        self._grouped = [t for t in self._grouped if self._pending.get(t)]
+
+    def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Learn from data that the policy did not choose: contexts (N, D), outcomes (N, 2).
+
+        Reward outcomes alone, shape (N,), tell nothing of groups.
+        """
+        if np.ndim(as_array(outcomes)) == 1:
+            super().observe(contexts, outcomes)
+            return
+        X = self._as_contexts(contexts)
+        pairs = as_pairs(outcomes, len(X), allow_nan=False)
+        with self._groups_given(X, pairs[:, 1]):
+            super().observe(X, pairs[:, 0])
+
+    def discard(self, decision: Decision) -> None:
+        """Stop waiting for the outcomes of `decision` that have not come."""
+        super().discard(decision)
+        self._grouped = [t for t in self._grouped if self._pending.get(t)]
+
+    def _choose(
+        self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
+    ) -> tuple[IntArray, Belief, bool | None]:
+        super_arm, belief, is_exact = super()._choose(t, belief, oracle, pending)
+        if isinstance(oracle, _AmongGood) and not oracle.is_certain:
+            return super_arm, replace(belief, error=np.full_like(belief.error, np.inf)), False
+        return super_arm, belief, is_exact
+
+    def _among_good(
+        self,
+        f: Prediction,
+        groups: ArrayLike,
+        threshold: float | Mapping[Any, float] | None,
+        oracle: Oracle | OracleOf | None,
+    ) -> _AmongGood:
+        """Return this round's oracle, restricted to base arms of groups that can be good."""
+        arms = len(f.contexts)
+        labels, group = as_groups(groups, arms)
+        thresholds = as_thresholds(threshold, labels)
+        sizes = np.bincount(group)
+        index, error = self._group_bound(f)
+        margin = np.bincount(group, index) / sizes - thresholds
+        if not (margin >= 0).any():
+            best = int(np.argmax(margin))
+            raise InfeasibleError(
+                f"no group can reach its threshold: group {labels[best]!r} comes closest, its "
+                f"group index is {margin[best] + thresholds[best]:.4g} and its threshold "
+                f"{thresholds[best]:.4g}"
+            )
+        positions = np.flatnonzero((margin >= 0)[group])
+        remaining = _AmongGood(self._oracle_of(oracle, positions), positions, arms)
+        remaining.is_certain = bool((np.abs(margin) > np.bincount(group, error) / sizes).all())
+        return remaining
+
+    def _group_bound(self, f: Prediction) -> tuple[FloatArray, FloatArray]:
+        """Return the group index and how far it can be from exact, each of shape (M,)."""
+        if self.zeta == 0:
+            raise InputError("zeta must be above 0 where there are groups: 1/zeta scales √β σ'")
+        width = super().width(self.round + 1, len(f.contexts)) / self.zeta
+        return f.mean + width * f.std, f.mean_error + width * f.std_error
+
+    def _oracle_of(self, oracle: Oracle | OracleOf | None, positions: IntArray) -> Oracle:
+        """Return an oracle for the base arms at `positions`."""
+        if callable(oracle) and not isinstance(oracle, Oracle):
+            made = self._oracle_for(oracle(positions.copy()))
+            if made.size not in (None, positions.size):
+                raise OracleError(
+                    f"the oracle made for the {positions.size} base arms that remain describes "
+                    f"{made.size}"
+                )
+            return made
+        chosen = self._oracle_for(oracle)
+        if chosen.size is not None:
+            raise OracleError(
+                f"{type(chosen).__name__} describes {chosen.size} base arms, but groups can be "
+                "ruled out: give select a function that takes the positions of the base arms "
+                "that remain and returns an oracle for these"
+            )
+        return chosen
+
+    @contextmanager
+    def _groups_given(self, contexts: FloatArray, outcomes: FloatArray) -> Iterator[None]:
+        """Learn group outcomes, and take them back if the rewards cannot be learned."""
+        if len(outcomes):
+            self.group_posterior.update(contexts, outcomes)
+        try:
+            yield
+        except BaseException:
+            self.group_posterior.forget_last(len(outcomes))
+            raise
+
+
+class _AmongGood(RestrictedOracle):
+    """The base arms of groups that can be good enough.
+
+    `is_certain` says whether these are, provably, those that the exact posterior leaves.
+    """
+
+    is_certain: bool
+
+
+def _as_zeta(zeta: object) -> float:
+    if isinstance(zeta, Real) and not isinstance(zeta, bool) and 0 <= float(zeta) < 1:
+        return float(zeta)
+    raise InputError(f"zeta must be a number from 0 to below 1; got {zeta!r}")
+
+
+def _group_posterior(
+    kernel: Kernel | None,
+    noise_std: float | None,
+    posterior: Posterior | None,
+    rewards: Posterior,
+) -> Posterior:
+    if posterior is None:
+        return DictionaryPosterior(
+            rewards.kernel if kernel is None else kernel,
+            rewards.noise_std if noise_std is None else noise_std,
+        )
+    if kernel is not None or noise_std is not None:
+        raise InputError("give group_kernel= and group_noise_std=, or group_posterior=, not both")
+    if not isinstance(posterior, Posterior):
+        raise InputError(f"group_posterior must be an oclok.posterior.Posterior; got {posterior!r}")
+    if posterior is rewards:
+        raise InputError("posterior and group_posterior must be two; got the same one twice")
+    if len({rewards.dimension, posterior.dimension} - {None}) > 1:
+        raise InputError(
+            f"posterior and group_posterior must be of one dimension; got {rewards.dimension} "
+            f"and {posterior.dimension}"
+        )
+    return posterior

@@ -133,10 +133,6 @@ class DictionaryPosterior(WrappingPosterior):
         """The posterior that answers now; see the head of this file."""
         return self._model
 
-    def share(self, contexts: GrowableArray) -> None:
-        """Share contexts with posteriors that learn the same outcomes; before the first."""
-        self._model.observations = Observations(contexts)
-
     def update(
         self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
