@@ -147,3 +147,17 @@ def test_what_json_cannot_express_is_refused():
         TIMPlus([0], [0], 1, seed=np.random.SeedSequence(1)).to_json()
     with pytest.raises(OracleError, match="included or excluded"):
         TopK(2).given(include=[0]).to_json()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"kind": "Coverage", "left": "a", "right": [[[], [], [{"b": 1}]]], "k": 1},
+        {"kind": "Partition", "groups": [[1, 2], [3]], "limits": 1},
+        {"kind": "Knapsack", "costs": [{}], "budget": 1},
+        {"kind": "Program", "A": [[1], [1, 2]], "lower": None, "upper": None},
+    ],
+)
+def test_odd_shapes_are_input_errors(form):
+    with pytest.raises(InputError):
+        oracle_from_json(form)

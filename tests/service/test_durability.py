@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
 import time
 
 import numpy as np
@@ -10,7 +13,9 @@ import pytest
 from pydantic_core import from_json
 
 from oclok.service.database import Database
+from oclok.service.integrity import check
 from oclok.service.log import Log
+from oclok.service.replay import replay
 from oclok.service.replica import Replica
 
 #: Moments at which each combination is killed; 25 of each of four make a hundred.
@@ -68,6 +73,60 @@ class Reader:
                     item = {"decision": name, "arm": told["arm"], "outcome": 0.5}
                     learned = server.client.post("/v1/agents/a/outcomes", json=[item]).json()
                     assert learned["learned"] == 1
+
+
+@pytest.mark.parametrize(
+    "storage",
+    ["sqlite"] + (["postgresql"] if "OCLOK_KILLS" in os.environ else []),
+    indirect=True,
+)
+def test_kill_while_agents_are_changed(storage, start_server, settings, make_traffic):
+    """What was acknowledged holds, what was deleted stays away, `check` and `replay` agree."""
+    server = start_server(storage, 2)
+    assert server.client.put("/v1/agents/a", json=settings).status_code == 201
+    acknowledged: dict[str, object] = {"deadline": None}
+    alive, deleted = set(), set()
+    rng = np.random.default_rng(5)
+
+    def change(number: int) -> None:
+        """Change, clone and delete until the server is gone."""
+        import httpx
+
+        client = httpx.Client(base_url=server.url, timeout=60)
+        with contextlib.suppress(httpx.TransportError):
+            for n in range(10_000):
+                deadline = float(1_000_000 * number + n + 1)
+                if client.patch("/v1/agents/a", json={"deadline": deadline}).status_code == 200:
+                    acknowledged["deadline"] = deadline
+                name = f"clone-{number}-{n}"
+                body = {"name": name, "learned": bool(n % 2)}
+                if client.post("/v1/agents/a/clone", json=body).status_code == 201:
+                    alive.add(name)
+                if n % 2:
+                    alive.discard(name)  # perhaps, if the answer is lost
+                    if client.delete(f"/v1/agents/{name}").status_code == 204:
+                        deleted.add(name)
+                client.post("/v1/agents/a/erase", json={"arm": "w0"})
+
+    for number in range(1, KILLS + 1):
+        with make_traffic(server.url, seed=number) as traffic:
+            _wait(lambda traffic=traffic: len(traffic.learned) > 10)
+            thread = threading.Thread(target=change, args=(number,))
+            before = len(deleted)
+            thread.start()
+            _wait(lambda before=before: len(deleted) > before)
+            time.sleep(rng.uniform(0, 0.5))  # at a random moment
+            server.kill()
+            thread.join()
+        server.start()
+        names = {row.name for row in Log(Database(storage)).agents()}
+        assert alive <= names
+        assert not deleted & names
+        now = server.client.get("/v1/agents/a").json()["settings"]["deadline"]
+        assert now is None or now >= (acknowledged["deadline"] or 0.0)
+        assert all(found.is_well for found in check(Database(storage)))
+    server.kill(signal.SIGTERM)
+    assert replay(Database(storage), "a").differing == []
 
 
 @pytest.mark.parametrize(

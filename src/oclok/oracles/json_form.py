@@ -51,7 +51,7 @@ def oracle_from_json(form: Mapping[str, Any]) -> Oracle:
         raise InputError(f"{kind} needs the field {missing[0]!r}; it has {', '.join(parameters)}")
     try:
         return kinds[kind](**fields)
-    except InputError as reason:
+    except (ValueError, TypeError, OverflowError) as reason:  # InputError is a ValueError
         raise InputError(f"{kind}: {reason}") from None
 
 

@@ -29,6 +29,8 @@ RETRY_AFTER, LATEST_RETRY = 0.2, 10.0
 TRIM_EVERY = 20.0
 #: Seconds between two checks that no event is missing, and between two summaries of an agent.
 CHECK_EVERY, SUMMARISE_EVERY = 60.0, 10.0
+#: Seconds between two looks at the keys.
+ACCESS_EVERY = 0.7
 #: Seconds between two times that old decisions are reduced.
 KEEP_EVERY = 3600.0
 #: A snapshot is made after this many events, or this share of the log if that is more; up to
@@ -49,7 +51,7 @@ class Background:
         self._stop = threading.Event()
         self._sharing = Sharing(shared_folder())
         self._failed: dict[int, tuple[int, float]] = {}
-        self._trimmed = self._checked = self._kept = 0.0
+        self._trimmed = self._checked = self._kept = self._accessed = 0.0
         self.is_ready = False
 
     def start(self) -> None:
@@ -104,8 +106,10 @@ class Background:
         if os.environ.get("OCLOK_PARENT", str(os.getppid())) != str(os.getppid()):
             os.kill(os.getpid(), signal.SIGTERM)  # the parent has died
         self._service.refresh()
-        self._access.refresh()
         now = time.time()
+        if now > self._accessed + ACCESS_EVERY:
+            self._accessed = now
+            self._access.refresh()
         if now > self._checked + CHECK_EVERY:
             self._checked = now
             self._service.check()

@@ -51,7 +51,7 @@ class Partition(_Form):
     """At most so many arms of each group."""
 
     kind: Literal["Partition"]
-    groups: Labels = Field(examples=["city"])
+    groups: str | list[str | int | float | bool | None] = Field(examples=["city"])
     limits: int | dict[str, int] = Field(examples=[2])
 
 
