@@ -69,3 +69,22 @@ def test_one_decision_is_made_when_two_processes_get_the_same_id_at_once(make_se
         service.refresh()
         assert views.agent(service.replica("a")).rounds == 5
         assert len(service.replica("a").learner.posterior) == 10
+
+
+def test_a_replica_that_ran_out_of_memory_is_built_again(make_service, make_arms, monkeypatch):
+    service = make_service()
+    service.put_agent("a", {"oracle": {"kind": "TopK", "k": 2}, "outcome_range": [0, 2]})
+    answer = service.decide("a", ASKED | {"arms": make_arms(np.random.default_rng(0))})
+    broken = service.replica("a")
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(broken.agent, "learn", fail)
+    with pytest.raises(MemoryError):
+        service.learn("a", items(answer))
+    again = service.replica("a")
+    assert again is not broken
+    assert again.seq == 2
+    assert len(again.learner.posterior) == 2  # the outcomes were in the log
+    assert service.learn("a", items(answer))["repeated"] == 2
