@@ -42,6 +42,7 @@ nb_merge_streams = True
 default_role = "literal"
 autosummary_generate = True
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {
