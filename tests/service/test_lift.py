@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from oclok.service.database import Database
+from oclok.service.lifecycle import Lifecycle
 from oclok.service.service import Service
 
 SETTINGS = {
@@ -66,3 +67,19 @@ def test_the_same_id_gives_the_same_group(service: Service) -> None:
     request = {"arms": arms(rng), "oracle": None, "include": [], "exclude": [], "unit": "u"}
     first = service.decide("a", {**request, "id": "d", "chosen": None})
     assert service.decide("a", {**request, "id": "d", "chosen": None}) == first
+
+
+def test_a_smaller_holdout_keeps_what_was_learned_and_begins_the_lift_anew(
+    service: Service,
+) -> None:
+    service.put_agent("a", SETTINGS)
+    played(service, 10)
+    assert service.replica("a").agent.lift().agent.decisions > 0
+    Lifecycle(service.log, "me").change("a", {"holdout": 0.1, "guard": None})
+    replica = service.replica("a")
+    replica.catch_up()
+    assert replica.agent.lift().agent.decisions == 0
+    assert replica.agent.guard_report() is None
+    assert replica.agent.counts()["learned"] == 20
+    answers = played(service, 10)
+    assert replica.agent.lift().agent.decisions == sum(a["group"] == "agent" for a in answers)

@@ -368,13 +368,17 @@ class Agent(Persistent):
         deadline: float | None,
         default_outcome: float | None,
         mode: Literal["live", "shadow"],
+        holdout: float = 0.0,
+        baseline: str | Mapping[str, Any] | None = None,
+        guard: float | None = None,
     ) -> None:
-        """Change settings from now on; what was learned stays."""
+        """Change settings from now on; what was learned stays. See `roll_out` for the lift."""
         with self._lock:
+            self.roll_out(mode, holdout, baseline, guard)
             feedback = self._feedback
             new = Feedback(self.policy, feedback.outcome_range, deadline, default_outcome)
             feedback.deadline, feedback.default_outcome = new.deadline, new.default_outcome
-            self.oracle, self.mode = oracle, mode
+            self.oracle = oracle
 
     def refusals(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
@@ -436,6 +440,11 @@ class Agent(Persistent):
             if (old.holdout, old.rule) != (new.holdout, new.rule):
                 self._feedback.decisions.start_over()
             self.mode, self._rollout = mode, new
+
+    def restart_lift(self) -> None:
+        """Begin the lift anew: decisions so far no longer count."""
+        with self._lock:
+            self._feedback.decisions.start_over()
 
     def comparison(self, level: float = 0.95, policy: Policy | None = None) -> Comparison:
         """Return how often the agent would have chosen otherwise in shadow mode, and the gain.

@@ -50,7 +50,7 @@ class Results:
 
 
 #: Settings that decide how the past is learned.
-POLICY_SETTINGS = ("policy", "exploration", "forgetting", "holdout", "baseline", "guard")
+POLICY_SETTINGS = ("policy", "exploration", "forgetting")
 
 
 def _body(event: Event) -> dict[str, Any]:
@@ -330,9 +330,11 @@ class Replica:
             if restarts(change):
                 self._learn_anew(event.seq)
             else:
-                changeable = ("deadline", "default_outcome", "mode")
+                timing = ("deadline", "default_outcome", "mode")
+                changeable = (*timing, "holdout", "baseline", "guard")
                 oracle = oracle_from_json(self.settings["oracle"])
-                self.agent.change(oracle, **{name: self.settings[name] for name in changeable})
+                now: dict[str, Any] = with_defaults(self.settings)
+                self.agent.change(oracle, **{name: now[name] for name in changeable})
         elif what == "state":
             self.state = change["state"]
         elif what == "reset":
@@ -350,6 +352,7 @@ class Replica:
             if event.kind != "change":
                 self._time = event.time
                 self._apply_one(event)
+        self.agent.restart_lift()  # groups of several policies or sizes cannot be put together
         self._time = now
 
     def _keep(self, seq: int, result: Result) -> None:
