@@ -11,6 +11,7 @@ TAGS = {
     "agents": "Make agents, and see how they are.",
     "decisions": "Let an agent decide, and see why it decided so.",
     "outcomes": "Tell an agent what came of its decisions, or of those of the past.",
+    "personalizer": "Azure Personalizer's calls, for clients that only change their address.",
     "service": "The service itself.",
 }
 
