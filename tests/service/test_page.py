@@ -128,9 +128,10 @@ class World:
             self.learn(self.decide(), noise)
         return self
 
-    def judged(self, outcomes: int) -> None:
-        """Wait until so many outcomes were learned; the very first ones are not judged."""
-        until(lambda: self.get()["calibration"]["count"] >= outcomes - 10)
+    def settle(self) -> None:
+        """Wait until everything that was told is learned."""
+        lag = f'oclok_learner_lag_steps{{agent="{self.name}"}} 0\n'
+        until(lambda: lag in self.server.client.get("/metrics").text)
 
     def get(self, path: str = "") -> dict:
         return self.server.client.get(self.path + path).json()
@@ -141,7 +142,7 @@ class World:
 
 def test_there_is_one_verdict(page, world):
     world.make().play(80, lambda: float(0.3 * world.rng.standard_t(2.2)))  # rare large outcomes
-    world.judged(160)
+    world.settle()
     seen = world.get()
     page.open(world.page)
     until(lambda: "in the 95% band" in page.text())
@@ -184,7 +185,7 @@ def test_every_outcome_has_one_status_in_rows_cards_and_filters(page, world):
 
 def test_a_decision_shows_the_band_of_outcomes_beside_that_of_the_mean(page, world):
     world.make().play(60)
-    world.judged(120)
+    world.settle()
     world.play(10)
     inside = []
     for n in range(61, 71):
@@ -209,11 +210,11 @@ def test_a_decision_shows_the_band_of_outcomes_beside_that_of_the_mean(page, wor
 
 def test_the_band_of_the_past_is_what_was_expected_then_and_within_the_range(page, world):
     world.make(outcome_range=[-10, 10]).play(40)
-    world.judged(80)
+    world.settle()
     before = world.decide()
     noise = world.get("/decisions/" + before["id"])["noise_std"]
     world.play(40, lambda: float(np.clip(5 * world.rng.standard_normal(), -8, 8)))
-    world.judged(160)
+    world.settle()
     after = world.decide()
     assert world.get("/decisions/" + after["id"])["noise_std"] > 3 * noise
     assert world.get("/decisions/" + before["id"])["noise_std"] == noise
@@ -321,7 +322,7 @@ def test_a_quarantined_outcome_is_accepted_on_the_page(page, world):
 
 def test_what_was_learned_is_told_by_feature_name(page, world):
     world.make().play(40)
-    world.judged(80)
+    world.settle()
     page.open(world.page)
     until(lambda: len(page.all("#learned .feature")) == 2)
     assert page.all("#learned .feature")[0].text.startswith("skill")
