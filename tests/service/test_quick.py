@@ -25,7 +25,15 @@ FEATURES = st.dictionaries(TEXTS, ODD, max_size=3)
 ARMS = st.lists(st.fixed_dictionaries({"id": TEXTS | NUMBERS, "features": FEATURES}), max_size=3)
 DECISIONS = st.fixed_dictionaries(
     {"arms": ARMS},
-    optional={"id": ODD, "include": ODD, "chosen": ODD, "oracle": ODD, "more": ODD},
+    optional={
+        "id": ODD,
+        "include": ODD,
+        "chosen": ODD,
+        "oracle": ODD,
+        "more": ODD,
+        "unit": ODD,
+        "context": FEATURES,
+    },
 )
 ITEM = st.fixed_dictionaries(
     {"decision": TEXTS, "arm": TEXTS | NUMBERS},

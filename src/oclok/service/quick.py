@@ -64,6 +64,7 @@ class Decision(Struct, forbid_unknown_fields=True):
     exclude: ArmIds = []
     id: DecisionId | None = None
     chosen: ArmIds | None = None
+    unit: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
 
 
 class Outcome(Struct, forbid_unknown_fields=True, gc=False):
