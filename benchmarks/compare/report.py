@@ -84,15 +84,22 @@ class Results:
 
 def write(lines: list[Line], folder: Path) -> None:
     """Write `results.md` and `results.svg` to `folder`."""
-    seeds = sorted({line["seed"] for line in lines})
-    text = [f"# Regret over that of choosing at random\n\nSeeds {', '.join(map(str, seeds))}.\n"]
+    text = ["# Regret over that of choosing at random\n"]
     real = [name for name in TABLES if not name.endswith(REDRAWN)]
     redrawn = [name for name in TABLES if name.endswith(REDRAWN)]
     suites = {"Tables": real, "Outcomes redrawn": redrawn, "Problems": list(PROBLEMS)}
     shown = {title: Results(lines, problems) for title, problems in suites.items()}
     for title, results in shown.items():
         if results.problems:
-            text += [f"## {title}\n", *_shares(results), "", *_paired(results), ""]
+            seeds = sorted({x["seed"] for x in lines if x["problem"] in results.problems})
+            text += [
+                f"## {title}\n",
+                f"Seeds {', '.join(map(str, seeds))}.\n",
+                *_shares(results),
+                "",
+                *_paired(results),
+                "",
+            ]
     (folder / "results.md").write_text("\n".join(text))
     print("\n".join(text))
     _draw([results for results in shown.values() if results.problems], folder / "results.svg")
@@ -122,9 +129,8 @@ def _row(label: str, chosen: list[Runs], results: Results) -> str:
     geometric = np.exp(np.log(np.maximum(shares, 1e-9)).mean())
     cells = [*shares, shares.mean(), geometric, late.mean()]
     shown = ["–" if math.isnan(cell) else f"{cell:.3f}" for cell in cells]
-    return (
-        f"| {label} | {' | '.join(shown)} | {np.median(times):.2g} |" if times else f"| {label} |"
-    )
+    cpu = f"{np.median(times):.2g}" if times else "–"
+    return f"| {label} | {' | '.join(shown)} | {cpu} |"
 
 
 def _paired(results: Results) -> list[str]:
