@@ -12,7 +12,7 @@ from oclok.service.service import Service
 SETTINGS = {
     "oracle": {"kind": "TopK", "k": 2},
     "holdout": 0.4,
-    "baseline": {"sort": "price"},
+    "baseline": {"sort": "price", "descending": True},
     "guard": 0.2,
 }
 
