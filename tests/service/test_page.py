@@ -361,7 +361,7 @@ def test_only_those_who_may_accept_see_the_button(page, start_server, make_arms)
     database.close()
     until(lambda: server.client.get("/v1/agents").status_code == 401)
     for role, key in keys.items():
-        page.open(server.url)
+        page.open(f"{server.url}/healthz")  # where no script asks for a key
         page.script("sessionStorage.setItem('key', arguments[0])", key)
         page.driver.get(f"{world.page}/decisions/{wrong['id']}")
         until(lambda: "quarantined" in page.text("tbody"))
