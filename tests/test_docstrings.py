@@ -28,7 +28,7 @@ def public_names(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 def public_members(cls: type) -> Iterator[tuple[str, Any]]:
     for name, member in vars(cls).items():
-        if name.startswith("_"):
+        if name.startswith("_") or inspect.ismemberdescriptor(member):  # fields are in the class's
             continue
         if isinstance(member, staticmethod | classmethod):
             member = member.__func__

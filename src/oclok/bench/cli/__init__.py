@@ -1,4 +1,5 @@
 """The command line: parse, call, print."""
+# Tested in tests/bench/cli/test_run.py: the commands are run there.
 
 from __future__ import annotations
 
