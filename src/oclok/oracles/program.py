@@ -157,7 +157,7 @@ class Program(TimeLimitedOracle, ExactSumOracle):
             if answer.status == 2:
                 raise InfeasibleError("no choice of base arms meets all constraints")
             is_over = answer.status == 1
-            if answer.status not in (0, 1):
+            if answer.status not in ((0,) if self.time_limit is None else (0, 1)):
                 raise OracleError(f"the solver found no optimal super arm: {answer.message}")
             if answer.x is None:
                 raise self._out_of_time()
