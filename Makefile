@@ -25,8 +25,9 @@ types: .venv/ready
 check: .venv/ready browser
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal --hypothesis-profile ci
 
-# The page is tested in a browser where there is one, or where one may be installed.
+# The page is tested in a browser, and a typed client in Node, where they are or may be installed.
 browser:
+	@command -v npm >/dev/null && npm --prefix tests install --silent --no-audit --no-fund >/dev/null 2>&1 || true
 	@command -v chromedriver >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } >/dev/null 2>&1; } || true
 
