@@ -82,3 +82,13 @@ def test_a_missing_package_is_an_error_that_names_the_extra() -> None:
         import no_such_package  # noqa: F401
     with pytest.raises(ModuleNotFoundError, match=r"oclok\.nothing"), needs("bench"):
         import oclok.nothing  # noqa: F401
+
+
+def test_the_commands_of_the_bench_run_without_what_the_service_needs() -> None:
+    code = (
+        "import sys\n"
+        "for name in ('sqlalchemy', 'fastapi', 'uvicorn', 'msgspec', 'pyarrow'):\n"
+        "    sys.modules[name] = None\n"
+        "import oclok.bench.cli"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

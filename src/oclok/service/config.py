@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
-
 from oclok.errors import InputError, StorageError
 
 #: How `serve` hands its options to the worker processes.
@@ -109,6 +106,9 @@ def with_password(storage: str, password_file: str | None = None) -> str:
         password = os.environ[PASSWORD]
     else:
         return storage
+    from sqlalchemy.engine import make_url  # commands of the bench run without it
+    from sqlalchemy.exc import ArgumentError
+
     try:
         url = make_url(storage)
     except (ArgumentError, ValueError):
