@@ -27,7 +27,7 @@ def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray
 
     It is read-only, and a copy unless it was read-only already, so it is safe to keep.
     """
-    array = contexts if _is_safe(contexts) else _as_numbers(contexts, "contexts", ContextError)
+    array = contexts if _is_safe(contexts) else as_numbers(contexts, "contexts", ContextError)
     if array.ndim != 2:
         raise ContextError(
             f"contexts must have shape (M, D), one row per base arm; got shape {array.shape}"
@@ -54,7 +54,7 @@ def as_contexts(contexts: ArrayLike, dimension: int | None = None) -> FloatArray
 
 def as_outcomes(outcomes: ArrayLike, count: int, *, allow_nan: bool = False) -> FloatArray:
     """Return `outcomes` as a float array of shape (count,), NaN only where that is allowed."""
-    array = _as_numbers(outcomes, "outcomes", OutcomeError)
+    array = as_numbers(outcomes, "outcomes", OutcomeError)
     if array.shape != (count,):
         raise OutcomeError(
             f"outcomes must have shape ({count},), one per base arm; got shape {array.shape}"
@@ -114,7 +114,7 @@ def as_vector(values: ArrayLike, name: str, size: int | None = None) -> FloatArr
         and math.isfinite(ddot(values, values))
     ):
         return values  # the rule: nothing to mend
-    array = _as_numbers(values, name, InputError)
+    array = as_numbers(values, name, InputError)
     if array.ndim != 1 or (size is not None and array.shape[0] != size):
         wanted = "(M,)" if size is None else f"({size},)"
         raise InputError(f"{name} must have shape {wanted}; got shape {array.shape}")
@@ -199,7 +199,8 @@ def _is_safe(contexts: object) -> TypeGuard[FloatArray]:
     return contexts.flags.c_contiguous and not contexts.flags.writeable and contexts.base is None
 
 
-def _as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatArray:
+def as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatArray:
+    """Return `values` as an array of numbers, of any shape."""
     try:
         array = np.asarray(values)
     except ValueError as reason:

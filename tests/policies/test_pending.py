@@ -16,12 +16,15 @@ def decision(t: int, size: int, known: bool = True) -> Decision:
 def test_a_decision_is_kept_as_long_as_something_is_missing() -> None:
     pending = Pending()
     first, second = decision(1, 2), decision(2, 3)
-    pending.set(first, np.array([True, True]))
-    pending.set(second, np.array([True, False, False]))
+    pending.add(first)
+    pending.add(second)
     assert [kept for kept, _ in pending] == [first, second]
-    pending.set(first, np.array([False, False]))
-    assert pending.get(1) is None
-    pending.drop(second)
+    pending.settle(first, np.array([True, False]))
+    assert pending.missing(first, 2).tolist() == [False, True]
+    pending.settle(first, np.array([False, True]))
+    assert 1 not in pending
+    assert 2 in pending
+    pending.settle(second)
     assert len(pending) == 0
 
 
@@ -30,7 +33,8 @@ def test_decisions_of_several_sizes_come_back_from_a_file_one_by_one() -> None:
     made = [decision(1, 3), decision(4, 1, known=False), decision(9, 2)]
     masks = [np.array([True, False, True]), np.array([True]), np.array([False, True])]
     for each, mask in zip(made, masks, strict=True):
-        pending.set(each, mask)
+        pending.add(each)
+        pending.settle(each, ~mask)
     loaded = loads(dumps(pending))
     assert isinstance(loaded, Pending)
     for (kept, mask), expected, missing in zip(loaded, made, masks, strict=True):

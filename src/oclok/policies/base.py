@@ -1,4 +1,4 @@
-"""What every policy is: rounds counted, decisions kept until their outcomes are in.
+"""The base of all policies: count rounds, keep decisions until their outcomes are in.
 
 A round has three steps, and nothing else changes a policy:
 
@@ -32,7 +32,7 @@ from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.pending import Pending
 from oclok.posterior.prediction import Prediction
-from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_contexts, as_outcomes, as_positions
 
 #: Draws that estimate a propensity: its standard error is at most 0.05.
@@ -47,8 +47,7 @@ class Belief:
 
     Attributes:
         index: optimistic estimate of each base arm's mean outcome.
-        mean: of f, where the policy has it.
-        std: of f, where the policy has it.
+        mean, std: of f, where the policy has them.
         error: bound on the distance of the index from the exact posterior's: 0 where equal,
             infinite (the default) where no bound is known.
         prediction: of the policy's posterior, if it has one.
@@ -99,12 +98,6 @@ class Proposal(Played):
     belief: Belief
     rng: np.random.Generator
 
-    @property
-    def is_followed(self) -> bool:
-        """Whether what is played is what the policy decided."""
-        own = self.decision.super_arm
-        return own is self.super_arm or np.array_equal(own, self.super_arm)
-
 
 class Policy(Persistent, ABC):
     """Choose a super arm each round, learn from the outcomes whenever they come.
@@ -128,9 +121,7 @@ class Policy(Persistent, ABC):
     def __init__(
         self, oracle: Oracle | None = None, seed: int | np.random.SeedSequence | None = None
     ) -> None:
-        if oracle is not None and not isinstance(oracle, Oracle):
-            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
-        self.oracle = oracle
+        self.oracle = oracle if oracle is None else _checked(oracle)
         self.round = 0
         self.awaited = 0
         self._rng = np.random.default_rng(seed if self._is_random else 0)
@@ -157,11 +148,11 @@ class Policy(Persistent, ABC):
         and another call may bring it. An outcome given twice, or one of a decision that this
         policy did not make, is a `FeedbackError`.
         """
-        y, seen, missing = self._new_outcomes(decision, outcomes)
-        if np.count_nonzero(seen):
+        y, seen = self._pending.match(decision, outcomes, self.round)
+        if count := int(np.count_nonzero(seen)):
             self._learn(decision.contexts[seen], y[seen])
-            self.awaited -= int(np.count_nonzero(seen))
-            self._pending.set(decision, missing > seen)
+            self._pending.settle(decision, seen)
+            self.awaited -= count
 
     def propose(
         self, contexts: ArrayLike, oracle: Oracle | None = None, pending: ArrayLike = ()
@@ -207,8 +198,7 @@ class Policy(Persistent, ABC):
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn from data that the policy did not choose: contexts (N, D), outcomes (N,)."""
         X = self._as_contexts(contexts)
-        y = as_outcomes(outcomes, len(X))
-        self._learn(X, y)
+        self._learn(X, as_outcomes(outcomes, len(X)))
         self._dimension = X.shape[1]
 
     def index(self, contexts: ArrayLike) -> FloatArray:
@@ -248,18 +238,17 @@ class Policy(Persistent, ABC):
 
     def discard(self, decision: Decision) -> None:
         """Stop waiting for the outcomes of `decision` that have not come."""
-        missing = self._missing(decision)
-        if missing.size:
-            self._pending.drop(decision)
-            self._discarded += int(np.count_nonzero(missing))
-            self.awaited -= int(np.count_nonzero(missing))
+        if missing := int(np.count_nonzero(self._pending.missing(decision, self.round))):
+            self._pending.settle(decision)
+            self._discarded += missing
+            self.awaited -= missing
 
     def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         raise FeedbackError(f"{type(self).__name__} cannot correct an outcome it has learned")
 
     def maintain(self) -> None:
-        """Do now what is due, so that later calls need not."""
+        """Do pending work now, so that later calls need not."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file, atomically; `load` continues exactly from here."""
@@ -272,6 +261,10 @@ class Policy(Persistent, ABC):
         if not isinstance(policy, cls):
             raise StorageError(f"{path}: holds a {type(policy).__name__}, not a {cls.__name__}")
         return policy
+
+    def __repr__(self) -> str:
+        oracle = "no oracle" if self.oracle is None else repr(self.oracle)
+        return f"{type(self).__name__}({oracle}): {self.round} rounds, {len(self._pending)} pending"
 
     @abstractmethod
     def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
@@ -287,6 +280,9 @@ class Policy(Persistent, ABC):
         """Return the super arm, the belief behind it and whether it is provably exact, if known."""
         return self._solve(oracle, belief.index), belief, None
 
+    def _record(self, played: Played) -> None:
+        """Record a committed round; raise and change nothing, or succeed."""
+
     def _exact_propensities(self, proposal: Proposal) -> Propensities | None:
         """Return the propensities of a random policy where they can be computed; else None."""
         return None
@@ -296,21 +292,16 @@ class Policy(Persistent, ABC):
         return self._score(proposal.contexts, self.round + 1, rng).index
 
     def _solve(self, oracle: Oracle, index: FloatArray) -> IntArray:
-        """Return what `oracle` chooses, as ascending positions, or say what is wrong with it."""
         try:
             return as_positions(oracle(index), "super_arm", len(index))
         except InputError as reason:
             raise OracleError(f"the oracle made no valid choice: {reason}") from None
-
-    def _record(self, played: Played) -> None:
-        """Record a committed round; raise and change nothing, or succeed."""
 
     def _waiting(self) -> FloatArray | tuple[()]:
         """Return the contexts (P, D) of open decisions, if the policy uses them."""
         return self._pending.contexts(MOST_PENDING) if self.uses_pending else ()
 
     def _latest_of(self, pending: ArrayLike) -> FloatArray | None:
-        """Return the latest contexts of `pending` (P, D), checked; None if there are none."""
         if not self.uses_pending or not len(np.asarray(pending)):
             return None
         return as_contexts(np.asarray(pending)[-MOST_PENDING:], self._dimension)
@@ -319,61 +310,29 @@ class Policy(Persistent, ABC):
         """Return a read-only copy of `contexts`: finite, and of the dimension seen before."""
         return as_contexts(contexts, self._dimension)
 
-    def __repr__(self) -> str:
-        oracle = "no oracle" if self.oracle is None else repr(self.oracle)
-        return f"{type(self).__name__}({oracle}): {self.round} rounds, {len(self._pending)} pending"
-
-    def _next_rng(self) -> np.random.Generator:
-        """Return a generator in the state of the policy's own, to be kept if all goes well."""
-        if not self._is_random:
-            return self._rng
-        return _copied(self._rng)
-
     def _oracle_for(self, oracle: Oracle | None) -> Oracle:
-        chosen = self.oracle if oracle is None else oracle
-        if chosen is None:
+        if oracle is not None:
+            return _checked(oracle)
+        if self.oracle is None:
             raise OracleError(
                 "no oracle: give one to the policy, or to select(contexts, oracle=…) each round"
             )
-        if not isinstance(chosen, Oracle):
-            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {chosen!r}")
-        return chosen
+        return self.oracle
 
-    def _new_outcomes(
-        self, decision: Decision, outcomes: ArrayLike
-    ) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """Return outcomes (K,), which of them are seen, and which were missing before."""
-        missing = self._missing(decision)
-        y = as_outcomes(outcomes, missing.size, allow_nan=True)
-        seen = y == y  # all but NaN
-        if np.count_nonzero(seen > missing):
-            twice = np.flatnonzero(seen > missing).tolist()
-            raise FeedbackError(
-                f"decision {decision.id}: outcomes of its base arms {twice} were given before; "
-                "use NaN for outcomes that are not new"
-            )
-        return y, seen, missing
-
-    def _missing(self, decision: Decision) -> BoolArray:
-        """Return which outcomes of `decision` have not come yet."""
-        if not isinstance(decision, Decision):
-            raise FeedbackError(f"expected a Decision made by select; got {decision!r}")
-        if decision.super_arm.size == 0 and decision.round <= self.round:
-            return np.zeros(0, dtype=bool)
-        own, missing = self._pending.get(decision.round) or (None, None)
-        if missing is not None and (own is decision or own == decision):
-            return missing
-        if missing is None and decision.round <= self.round:
-            raise FeedbackError(
-                f"decision {decision.id} is not pending: all its outcomes were given before, or "
-                "this policy did not make it"
-            )
-        raise FeedbackError(f"decision {decision.id} was not made by this policy")
+    def _next_rng(self) -> np.random.Generator:
+        """Return a generator in the state of the policy's own; `commit` adopts it."""
+        return _copied(self._rng) if self._is_random else self._rng
 
     def _restore(self, state: dict[str, Any]) -> None:
         if not isinstance(state["_pending"], Pending):
             raise StorageError("the pending decisions are missing")
         self.__dict__.update(state)
+
+
+def _checked(oracle: Oracle) -> Oracle:
+    if not isinstance(oracle, Oracle):
+        raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
+    return oracle
 
 
 def _copied(rng: np.random.Generator) -> np.random.Generator:

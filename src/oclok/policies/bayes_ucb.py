@@ -14,14 +14,7 @@ class BayesUCB(UCBPolicy):
     O'CLOK-UCB adds 6.0 for 100 base arms. Its expected regret over problems drawn from the prior
     is bounded for quantiles that rise fast enough with t (Sandberg et al. 2023).
 
-    Args:
-        kernel: a scikit-learn kernel; learned, with the noise, if left out.
-        noise_std: standard deviation of the outcomes' noise.
-        posterior: the posterior to use, instead of `kernel` and `noise_std`.
-        oracle: default oracle.
-        condition_on_chosen: as for `UCBPolicy`.
-        refit_every: as for every policy with a posterior, see `GPPolicy`.
-        forget: the same.
+    The arguments are those of `UCBPolicy`.
 
     Examples:
         >>> from sklearn.gaussian_process.kernels import RBF

@@ -30,7 +30,6 @@ from oclok.typing import FloatArray
 #: Rounds whose covariances are settled in one batch.
 SETTLED_AT_ONCE = 64
 
-
 #: Whether an assumption is known to hold, passes a test, fails it, or cannot be checked.
 Verdict = Literal["holds", "not contradicted", "contradicted", "unchecked"]
 
@@ -99,7 +98,7 @@ class Certificate:
         return "\n  ".join([head, *map(str, self.assumptions)])
 
 
-class Ledger(Persistent):
+class CertificateSums(Persistent):
     """The sums that the proof needs, round by round."""
 
     def __init__(self, noise_std: float) -> None:
@@ -113,32 +112,33 @@ class Ledger(Persistent):
         self.information_gain = 0.0
         self.largest_eigenvalue = 0.0
         self.largest_lipschitz = 0.0
-        self._waiting: list[tuple[FloatArray, FloatArray]] = []
+        self._waiting: list[FloatArray] = []
 
-    def record(self, beta: float, allowance: float, lipschitz: float | None) -> None:
-        """Add a round: β_t, e_t and B_t, None where it is not known."""
+    def record(
+        self,
+        beta: float,
+        widths: FloatArray,
+        covariance: FloatArray,
+        allowance: float,
+        lipschitz: float | None,
+    ) -> None:
+        """Add a round: β_t, √β_t σ_t,k (K,), Σ_t (K, K), e_t and B_t, None if not known."""
         B = math.inf if lipschitz is None else lipschitz
         self.rounds += 1
         self.sum_beta += beta
         self.sum_allowance += B * allowance if allowance else 0.0
         self.largest_lipschitz = max(self.largest_lipschitz, B)
-
-    def record_chosen(
-        self, widths: FloatArray, covariance: FloatArray, lipschitz: float | None
-    ) -> None:
-        """Add what a round chose: √β_t σ_t,k, shape (K,), Σ_t, shape (K, K), and B_t."""
-        B = math.inf if lipschitz is None else lipschitz
-        self.largest_super_arm = max(self.largest_super_arm, len(widths))
-        self.sum_widths += B * sum(widths.tolist())
-        self._waiting.append((widths, covariance))
-        if len(self._waiting) >= SETTLED_AT_ONCE:
-            self._settle()
+        if len(widths):
+            self.largest_super_arm = max(self.largest_super_arm, len(widths))
+            self.sum_widths += B * sum(widths.tolist())
+            self._waiting.append(covariance)
+            if len(self._waiting) >= SETTLED_AT_ONCE:
+                self._settle()
 
     def _settle(self) -> None:
         """Add up the covariances of the rounds that wait."""
-        for size in {len(widths) for widths, _ in self._waiting}:
-            alike = [each for each in self._waiting if len(each[0]) == size]
-            covariances = np.array([covariance for _, covariance in alike])
+        for size in {len(each) for each in self._waiting}:
+            covariances = np.array([each for each in self._waiting if len(each) == size])
             variance = np.maximum(np.einsum("tkk->tk", covariances), 0.0)
             self.sum_std += float(np.sqrt(variance).sum())
             # The trace bounds the largest eigenvalue, which is needed only for a new record.
@@ -156,7 +156,7 @@ class Ledger(Persistent):
     def certificate(self, delta: float, assumptions: tuple[Assumption, ...] = ()) -> Certificate:
         """Return the bounds on the regret of all rounds so far."""
         self._settle()
-        from_information = 0.0
+        from_information = math.inf if self.largest_super_arm else 0.0
         if self.largest_super_arm and math.isfinite(self.largest_lipschitz):
             from_information = regret_bound(
                 rounds=self.rounds,
@@ -167,8 +167,6 @@ class Ledger(Persistent):
                 noise_std=self.noise_std,
                 lipschitz=self.largest_lipschitz,
             )
-        elif self.largest_super_arm:
-            from_information = math.inf
         allowance = 2 * self.sum_allowance
         return Certificate(
             rounds=self.rounds,

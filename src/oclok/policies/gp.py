@@ -1,9 +1,9 @@
-"""What policies with a Gaussian process share: a posterior, however it was asked for."""
+"""The base of policies with a Gaussian process: a posterior, and what it says of itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -48,6 +48,14 @@ class Discount:
     rate: float
 
 
+class GPSettings(TypedDict, total=False):
+    """Keyword arguments of `GPPolicy`, for classes that pass them on."""
+
+    posterior: Posterior | None
+    refit_every: int | None
+    forget: Window | Discount | None
+
+
 class GPPolicy(Policy):
     """A policy that believes in a posterior.
 
@@ -79,7 +87,7 @@ class GPPolicy(Policy):
         forget: Window | Discount | None = None,
     ) -> None:
         super().__init__(oracle, seed)
-        self.posterior = _posterior(kernel, noise_std, posterior, forget)
+        self.posterior = as_posterior(kernel, noise_std, posterior, forget)
         self.refit_every = None if refit_every is None else as_count(refit_every, "refit_every")
         if refit_every is not None and isinstance(self.posterior, MixturePosterior):
             raise InputError("refit_every= needs a kernel to fit; a mixture learns its kernels")
@@ -147,21 +155,21 @@ class GPPolicy(Policy):
         return as_contexts(contexts, self._dimension or self.posterior.dimension)
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
-        asked = self._predicted(contexts)
-        if len(outcomes) <= JUDGED_AT_ONCE:
+        predicted = self._predicted(contexts)
+        if len(outcomes) > JUDGED_AT_ONCE:
+            self.posterior.update(predicted, outcomes)
+        else:
             if self._watch is not None:
-                self._follow(self._watch.succeed(self.posterior, asked, outcomes))
-            innovations = self.posterior.learn(asked, outcomes)
+                self._follow(self._watch.succeed(self.posterior, predicted, outcomes))
+            innovations = self.posterior.learn(predicted, outcomes)
             self._innovations.extend(np.array(innovations).T)
             if self._watch is not None:
                 self._watch.watch(self.posterior, innovations[0])
-        else:
-            self.posterior.update(asked, outcomes)
         if self.refit_every and self.round - self._refitted_at >= self.refit_every:
             self._refit()
 
     def _follow(self, posterior: Posterior) -> None:
-        """Go on with `posterior`, and take note if it is another one: the world has moved."""
+        """Go on with `posterior`; if it is another one, the world has moved."""
         if posterior is not self.posterior:
             self.posterior = posterior
             self.changes.append(self.round)
@@ -174,10 +182,7 @@ class GPPolicy(Policy):
         self._latest = None if prediction is None else prediction.at(played.super_arm)
 
     def _predicted(self, contexts: FloatArray) -> ContextsLike:
-        """Return the prediction of the latest round for these contexts, if it covers them.
-
-        When outcomes come promptly, the work of the decision is not done again.
-        """
+        """Return the latest prediction where it covers `contexts`, to reuse its work."""
         latest = self._latest
         if latest is None or len(contexts) > len(latest.contexts):
             return contexts
@@ -188,64 +193,63 @@ class GPPolicy(Policy):
             return contexts
         return latest.at(is_same.argmax(axis=1))
 
+    def _refit(self) -> None:
+        old = self.posterior
+        if len(old) < LEAST_TO_REFIT:
+            return
+        self._refitted_at = self.round
+        try:
+            fit = fit_kernel(
+                old.kernel,
+                old.contexts,
+                old.outcomes,
+                old.noise_std,
+                restarts=1,
+                most=MOST_TO_REFIT,
+                seed=self.round,
+            )
+            if fit.improved:
+                self.posterior = old.with_kernel(fit.kernel, fit.noise_std)
+                self._innovations = GrowableArray()
+        except Exception as reason:  # the rounds go on with the old kernel
+            nan = float("nan")
+            fit = KernelFit(old.kernel, old.noise_std, nan, nan, False, len(old), str(reason))
+        self.refits.append(fit)
+
     def _state(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT}
+        transient = ("_latest", "_estimate")
+        return {name: value for name, value in super()._state().items() if name not in transient}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._latest = self._estimate = None
 
-    def _refit(self) -> None:
-        if len(self.posterior) < LEAST_TO_REFIT:
-            return
-        self._refitted_at = self.round
-        try:
-            fit = self._fit()
-            if fit.improved:
-                self.posterior = self.posterior.with_kernel(fit.kernel, fit.noise_std)
-                self._innovations = GrowableArray()
-        except Exception as reason:  # the rounds go on with the old kernel
-            kernel, noise_std = self.posterior.kernel, self.posterior.noise_std
-            nan = float("nan")
-            fit = KernelFit(kernel, noise_std, nan, nan, False, len(self.posterior), str(reason))
-        self.refits.append(fit)
 
-    def _fit(self) -> KernelFit:
-        return fit_kernel(
-            self.posterior.kernel,
-            self.posterior.contexts,
-            self.posterior.outcomes,
-            self.posterior.noise_std,
-            restarts=1,
-            most=MOST_TO_REFIT,
-            seed=self.round,
-        )
-
-
-#: Attributes that are computed again when they are missing, and not saved.
-_TRANSIENT = ("_latest", "_estimate")
-
-
-def _posterior(
+def as_posterior(
     kernel: Kernel | None,
     noise_std: float | None,
     posterior: Posterior | None,
-    forget: Window | Discount | None,
+    forget: Window | Discount | None = None,
+    prefix: str = "",
 ) -> Posterior:
+    """Return the posterior that a policy's arguments ask for; their names begin with `prefix`."""
     if isinstance(kernel, Oracle):
         raise InputError(f"the oracle goes to oracle=, such as UCB(oracle={kernel!r})")
+    settings = f"{prefix}kernel= and {prefix}noise_std="
     if posterior is not None:
         if kernel is not None or noise_std is not None or forget is not None:
-            raise InputError("give kernel= and noise_std= (and forget=), or posterior=, not both")
+            raise InputError(f"give {settings} (and forget=), or {prefix}posterior=, not both")
         if not isinstance(posterior, Posterior):
-            raise InputError(f"posterior must be an oclok.posterior.Posterior; got {posterior!r}")
+            raise InputError(
+                f"{prefix}posterior must be an oclok.posterior.Posterior; got {posterior!r}"
+            )
         return posterior
     if kernel is not None and noise_std is not None:
         posterior = DictionaryPosterior(kernel, noise_std)
     elif kernel is None and noise_std is None:
         posterior = MixturePosterior()
     else:
-        raise InputError("give both kernel= and noise_std=, or neither, or posterior=")
+        raise InputError(f"give both {settings}, or neither, or {prefix}posterior=")
     if forget is None:
         return posterior
     if isinstance(forget, Window):

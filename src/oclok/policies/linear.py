@@ -36,9 +36,12 @@ class LinearPolicy(Policy):
         self._regression = regression
 
     def _model(self, contexts: FloatArray) -> tuple[FloatArray, LinearRegression]:
-        """Return features (M, D + 1), and the regression: the prior before any data."""
-        features = with_constant(contexts)
+        """Return the features of `contexts`, and the regression: the prior before any data."""
+        features = self._features(contexts)
         return features, self._regression or LinearRegression(features.shape[1], self.penalty)
+
+    def _features(self, contexts: FloatArray) -> FloatArray:
+        return with_constant(contexts)
 
 
 class C2UCB(LinearPolicy):

@@ -18,13 +18,12 @@ import numpy as np
 from oclok.errors import NumericalError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
-from oclok.policies.base import Belief, Policy
-from oclok.policies.linear import LinearRegression, with_constant
+from oclok.policies.linear import LinearRegression, LinearThompson, with_constant
 from oclok.typing import FloatArray
-from oclok.validation import as_count, as_noise_std, as_positive
+from oclok.validation import as_count
 
 
-class NeuralLinear(Policy):
+class NeuralLinear(LinearThompson):
     """Thompson sampling on features that a neural network learns (Riquelme et al. 2018).
 
     A scikit-learn `MLPRegressor` is trained on all outcomes so far, again after every
@@ -41,6 +40,9 @@ class NeuralLinear(Policy):
         prior_std: standard deviation of f before any data, roughly.
         seed: seed of the samples and of the initial weights of the network.
 
+    Attributes:
+        network: as last trained; None before.
+
     Examples:
         >>> from oclok.oracles import TopK
         >>> policy = NeuralLinear(noise_std=0.1, oracle=TopK(1), train_every=20, seed=0)
@@ -49,8 +51,6 @@ class NeuralLinear(Policy):
         >>> policy.select([[0.0], [0.9]]).super_arm
         array([1])
     """
-
-    _is_random = True
 
     def __init__(
         self,
@@ -62,48 +62,30 @@ class NeuralLinear(Policy):
         prior_std: float = 1.0,
         seed: int | np.random.SeedSequence | None = None,
     ) -> None:
-        super().__init__(oracle, seed)
-        self.noise_std = as_noise_std(noise_std)
+        super().__init__(noise_std, oracle, prior_std=prior_std, seed=seed)
         self.hidden = tuple(as_count(units, "hidden") for units in hidden)
         self.train_every = as_count(train_every, "train_every")
-        self.prior_std = as_positive(prior_std, "prior_std")
+        self.network: Network | None = None
         self._network_seed = int(self._rng.integers(2**31))
         self._contexts: FloatArray = np.empty((0, 0))
         self._outcomes: FloatArray = np.empty(0)
         self._trained_on = 0
-        self._network: Network | None = None
-        self._head: LinearRegression | None = None
 
-    @property
-    def network(self) -> Network | None:
-        """The network as last trained; None before."""
-        return self._network
-
-    def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
-        features = _features(self._network, contexts)
-        head = self._head or self._prior(features.shape[1])
-        std = self.noise_std * head.width(features)
-        return Belief(head.sample(features, self.noise_std, rng), head.mean(features), std)
+    def _features(self, contexts: FloatArray) -> FloatArray:
+        return with_constant(contexts) if self.network is None else self.network.features(contexts)
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
         X = np.vstack([self._contexts.reshape(-1, contexts.shape[1]), contexts])
         y = np.append(self._outcomes, outcomes)
-        is_due = y.size - self._trained_on >= self.train_every
-        if is_due:
+        if y.size - self._trained_on >= self.train_every:
             network = train(X, y, self.hidden, self._network_seed)
             features = network.features(X)
-            head = self._prior(features.shape[1])
-            head.update(features, y)
-            self._network, self._head, self._trained_on = network, head, y.size
+            regression = LinearRegression(features.shape[1], self.penalty)
+            regression.update(features, y)
+            self.network, self._regression, self._trained_on = network, regression, y.size
         else:
-            features = _features(self._network, contexts)
-            head = self._head or self._prior(features.shape[1])
-            head.update(features, outcomes)
-            self._head = head
+            super()._learn(contexts, outcomes)
         self._contexts, self._outcomes = X, y
-
-    def _prior(self, dimension: int) -> LinearRegression:
-        return LinearRegression(dimension, (self.noise_std / self.prior_std) ** 2)
 
 
 class Network(Persistent):
@@ -152,10 +134,6 @@ def train(X: FloatArray, y: FloatArray, hidden: tuple[int, ...], seed: int) -> N
     network = Network(center, scale, layers)
     network.normalise(X)
     return network
-
-
-def _features(network: Network | None, contexts: FloatArray) -> FloatArray:
-    return with_constant(contexts) if network is None else network.features(contexts)
 
 
 def _positive(scale: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from oclok.decision import Decision
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Played, Proposal
-from oclok.policies.certificate import Assumption, Certificate, Ledger, Verdict
+from oclok.policies.certificate import Assumption, Certificate, CertificateSums, Verdict
 from oclok.policies.ucb import UCBPolicy, UCBSettings
 from oclok.posterior.mixture import MixturePosterior
 from oclok.typing import FloatArray
@@ -28,18 +28,12 @@ class OClokUCB(UCBPolicy):
     β_t = 2 log(M π² t² / 3δ) as in Theorem 1.
 
     Args:
-        kernel: a scikit-learn kernel; learned, with the noise, if left out.
-        noise_std: standard deviation of the outcomes' noise.
-        posterior: the posterior to use, instead of `kernel` and `noise_std`.
-        oracle: default oracle.
         delta: the regret bound holds with probability at least 1 - delta.
         max_arms: M, the largest number of base arms that will ever be available. Left out, the
             number available in each round is used, which keeps Lemma 1.
-        condition_on_chosen: as for `UCBPolicy`; Theorem 1 holds for "guaranteed", and there is no
-            certificate for True.
-        refit_every: as for every policy with a posterior, see `GPPolicy`; the certificate does
-            not hold with it.
-        forget: the same.
+
+    The other arguments are those of `UCBPolicy`. Theorem 1 holds with
+    `condition_on_chosen="guaranteed"`; there is no certificate with True, a refit or `forget`.
 
     Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
@@ -63,7 +57,7 @@ class OClokUCB(UCBPolicy):
         super().__init__(kernel, noise_std, oracle, **settings)
         self.delta = as_probability(delta, "delta")
         self.max_arms = None if max_arms is None else as_count(max_arms, "max_arms")
-        self._ledger = Ledger(self.posterior.noise_std)
+        self._sums = CertificateSums(self.posterior.noise_std)
 
     def beta(self, t: int, arms: int) -> float:
         """Return β_t of Theorem 1 for round `t` with `arms` base arms available."""
@@ -78,19 +72,22 @@ class OClokUCB(UCBPolicy):
         the prior. Each bound comes with the assumptions it rests on and what the data say of
         them. With a `SparsePosterior`, for which there is no proof, the bounds are infinite.
         """
-        return self._ledger.certificate(self.delta, self._assumptions())
+        return self._sums.certificate(self.delta, self._assumptions())
 
     def _assumptions(self) -> tuple[Assumption, ...]:
         calibration = self.calibration()
         prior: Verdict = "not contradicted" if calibration.count else "unchecked"
-        if calibration.verdict == "overconfident":
+        if calibration.is_contradicted:
             prior = "contradicted"
-        refits = sum(fit.improved for fit in self.refits)
-        learned = f"refitted {refits} times" if refits else "never refitted"
+        learned = ""
+        if refits := sum(fit.improved for fit in self.refits):
+            learned = f"refitted {refits} times"
         if isinstance(self.posterior, MixturePosterior):
             learned = "kernel and noise are learned from the outcomes"
-        missing = self.awaited
-        unbounded = not math.isfinite(self._ledger.largest_lipschitz)
+        lost = ""
+        if self.awaited or self._discarded:
+            lost = f"{self.awaited} outcomes are missing, {self._discarded} were given up"
+        unbounded = not math.isfinite(self._sums.largest_lipschitz)
         return (
             Assumption(
                 "prior",
@@ -101,16 +98,14 @@ class OClokUCB(UCBPolicy):
             Assumption(
                 "kernel",
                 "kernel and noise were fixed before the first outcome",
-                "holds" if learned == "never refitted" else "contradicted",
-                learned,
+                "contradicted" if learned else "holds",
+                learned or "never refitted",
             ),
             Assumption(
                 "arrival",
                 "whether and when an outcome arrives does not depend on its value",
-                "unchecked" if missing or self._discarded else "holds",
-                f"{missing} outcomes are missing, {self._discarded} were given up"
-                if missing or self._discarded
-                else "all outcomes of all decisions have arrived",
+                "unchecked" if lost else "holds",
+                lost or "all outcomes of all decisions have arrived",
             ),
             Assumption(
                 "oracle",
@@ -126,26 +121,27 @@ class OClokUCB(UCBPolicy):
 
     def _record(self, played: Played) -> None:
         super()._record(played)
-        if not isinstance(played, Proposal) or not played.is_followed:
+        if not isinstance(played, Proposal):
+            return
+        decision, error, oracle = played.decision, played.belief.error, played.oracle
+        if not np.array_equal(decision.super_arm, played.super_arm):
             return  # another system decided: that is not this policy's regret
-        decision, belief, oracle = played.decision, played.belief, played.oracle
-        lipschitz = None if oracle is None else oracle.lipschitz
-        beta = self.beta(decision.round, len(belief.index))
-        if len(decision) and decision.mean is not None and decision.std is not None:
-            widths = decision.index - decision.mean
-            if self.condition_on_chosen:
-                beta = float(np.max((widths / np.maximum(decision.std, 1e-300)) ** 2))
-            assert self._latest is not None
-            covariance = self._latest.covariance()
-            self._ledger.record_chosen(widths, covariance, lipschitz)
-        self._ledger.record(beta, self._allowance(decision, belief.error), lipschitz)
+        assert oracle is not None
+        assert self._latest is not None
+        beta, std = self.beta(decision.round, len(error)), np.asarray(decision.std)
+        widths = decision.index - np.asarray(decision.mean)
+        if self.condition_on_chosen and len(decision):
+            beta = float(np.max((widths / np.maximum(std, 1e-300)) ** 2))
+        covariance = self._latest.covariance() if len(decision) else np.empty((0, 0))
+        allowance = self._allowance(decision, error)
+        self._sums.record(beta, widths, covariance, allowance, oracle.lipschitz)
 
     def _allowance(self, decision: Decision, error: FloatArray) -> float:
         """Return e_t of the certificate: infinite where there is no proof.
 
         Half of the regret bound is √β σ of the chosen arms, off by at most their errors. The other
-        half rests on the oracle's being given the exact indices; where it was not, and another
-        super arm could have been chosen, the best one's indices may be off by all errors together.
+        half needs the oracle to have had the exact indices; where it had not, and could have chosen
+        another super arm, the best one's indices may be off by all errors together.
         """
         if self.condition_on_chosen is True or any(fit.improved for fit in self.refits):
             return math.inf

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from oclok.decision import Decision
+from oclok.errors import FeedbackError
 from oclok.persistence import Persistent
-from oclok.typing import BoolArray, FloatArray
+from oclok.typing import ArrayLike, BoolArray, FloatArray
+from oclok.validation import as_outcomes
 
 
 class Pending(Persistent):
@@ -25,25 +27,53 @@ class Pending(Persistent):
         """Go through decisions and masks, oldest first."""
         return iter(self._entries.values())
 
-    def get(self, round: int) -> tuple[Decision, BoolArray] | None:  # noqa: A002
-        """Return decision and mask of `round`; None if none of its outcomes is missing."""
-        return self._entries.get(round)
+    def __contains__(self, round: int) -> bool:  # noqa: A002  (the paper's word)
+        return round in self._entries
 
     def add(self, decision: Decision) -> None:
-        """Keep a decision of which no outcome is known, unless it chose no arm."""
+        """Wait for all outcomes of a decision; there are none if it chose no arm."""
         if len(decision):
             self._entries[decision.round] = (decision, np.ones(len(decision), dtype=bool))
 
-    def set(self, decision: Decision, missing: BoolArray) -> None:
-        """Keep `decision` as long as outcomes are `missing`."""
+    def missing(self, decision: Decision, rounds: int) -> BoolArray:
+        """Return which outcomes of `decision`, one of the first `rounds`, have not come yet."""
+        if not isinstance(decision, Decision):
+            raise FeedbackError(f"expected a Decision made by select; got {decision!r}")
+        is_past = decision.round <= rounds
+        if is_past and len(decision) == 0:
+            return np.zeros(0, dtype=bool)
+        own, missing = self._entries.get(decision.round) or (None, None)
+        if missing is None and is_past:
+            raise FeedbackError(
+                f"decision {decision.id} is not pending: all its outcomes were given before, or "
+                "this policy did not make it"
+            )
+        if missing is None or not (own is decision or own == decision):
+            raise FeedbackError(f"decision {decision.id} was not made by this policy")
+        return missing
+
+    def match(
+        self, decision: Decision, outcomes: ArrayLike, rounds: int
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return `outcomes` (K,) of `decision`, checked, and which of them were seen: not NaN."""
+        missing = self.missing(decision, rounds)
+        y = as_outcomes(outcomes, missing.size, allow_nan=True)
+        seen = y == y
+        if np.count_nonzero(seen > missing):
+            twice = np.flatnonzero(seen > missing).tolist()
+            raise FeedbackError(
+                f"decision {decision.id}: outcomes of its base arms {twice} were given before; "
+                "use NaN for outcomes that are not new"
+            )
+        return y, seen
+
+    def settle(self, decision: Decision, seen: BoolArray | bool = True) -> None:
+        """Stop waiting for the outcomes that were `seen`, shape (K,): for all by default."""
+        missing = self._entries[decision.round][1] > seen
         if np.count_nonzero(missing):
             self._entries[decision.round] = (decision, missing)
         else:
-            self._entries.pop(decision.round, None)
-
-    def drop(self, decision: Decision) -> None:
-        """Stop waiting for outcomes of `decision`."""
-        del self._entries[decision.round]
+            del self._entries[decision.round]
 
     def contexts(self, most: int) -> FloatArray | tuple[()]:
         """Return the contexts (P, D) of the latest arms that wait, at most `most` of them."""
@@ -59,21 +89,19 @@ class Pending(Persistent):
         if not self._entries:
             return {}
         decisions, masks = zip(*self._entries.values(), strict=True)
-        unknown = [np.full(len(d), np.nan) for d in decisions]
-        pairs = list(zip(decisions, unknown, strict=True))
+        flags = [-1 if d.is_exact is None else d.is_exact for d in decisions]
+
+        def column(name: str) -> Any:
+            values = ((getattr(d, name), len(d)) for d in decisions)
+            return np.concatenate([np.full(n, np.nan) if v is None else v for v, n in values])
+
         return {
             "round": np.array([d.round for d in decisions]),
             "size": np.array([len(d) for d in decisions]),
-            "is_exact": np.array(
-                [-1 if d.is_exact is None else d.is_exact for d in decisions], np.int8
-            ),
+            "is_exact": np.array(flags, np.int8),
             "has_mean": np.array([d.mean is not None for d in decisions]),
             "has_std": np.array([d.std is not None for d in decisions]),
-            "super_arm": np.concatenate([d.super_arm for d in decisions]),
-            "contexts": np.vstack([d.contexts for d in decisions]),
-            "index": np.concatenate([d.index for d in decisions]),
-            "mean": np.concatenate([u if d.mean is None else d.mean for d, u in pairs]),
-            "std": np.concatenate([u if d.std is None else d.std for d, u in pairs]),
+            **{name: column(name) for name in ("super_arm", "contexts", "index", "mean", "std")},
             "missing": np.concatenate(masks),
         }
 
@@ -94,7 +122,3 @@ class Pending(Persistent):
                 is_exact=None if state["is_exact"][n] < 0 else bool(state["is_exact"][n]),
             )
             self._entries[decision.round] = (decision, state["missing"][part])
-
-
-def _as_number(is_exact: bool | None) -> int:
-    return -1 if is_exact is None else int(is_exact)

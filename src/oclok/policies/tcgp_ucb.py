@@ -16,23 +16,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oclok.decision import Decision
-from oclok.errors import InfeasibleError, InputError, OracleError
+from oclok.errors import InfeasibleError, InputError, OracleError, OutcomeError
 from oclok.oracles.base import Oracle
 from oclok.oracles.restricted import RestrictedOracle
 from oclok.policies.base import Belief
 from oclok.policies.certificate import Certificate
-from oclok.policies.group_checks import as_array, as_groups, as_pairs, as_thresholds
+from oclok.policies.gp import as_posterior
 from oclok.policies.oclok import OClokUCB
 from oclok.posterior.base import Posterior
-from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.prediction import Prediction
 from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.validation import as_nonnegative, as_numbers, as_outcomes, as_vector
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -51,15 +50,12 @@ class TCGPUCB(OClokUCB):
     good enough is ever ruled out.
 
     Args:
-        kernel: a scikit-learn kernel for the reward outcomes.
-        noise_std: standard deviation of their noise.
-        posterior: the posterior to use for them, instead of these two.
+        kernel, noise_std, posterior: of the reward outcomes, as for `GPPolicy`.
         oracle: default oracle. With groups it must take any number of base arms, as `TopK`
             does; `select` can be given a function that makes one for the arms that remain.
         delta: each of the two bands, for f and for f', holds with probability 1 - delta.
         max_arms: M, the largest number of base arms that will ever be available, if known.
-        group_kernel: kernel of the group outcomes; that of the reward outcomes if left out.
-        group_noise_std: the same for their noise.
+        group_kernel, group_noise_std: of the group outcomes; those of the rewards if left out.
         group_posterior: the posterior to use for them, instead of these two.
         zeta: ζ in (0, 1). A small one makes it slow to rule groups out, a large one makes it
             explore more for the reward. 0 only without groups: then it is O'CLOK-UCB.
@@ -90,11 +86,23 @@ class TCGPUCB(OClokUCB):
         zeta: float = 0.5,
     ) -> None:
         super().__init__(kernel, noise_std, oracle, delta, max_arms, posterior=posterior)
-        self.zeta = _as_zeta(zeta)
-        self.group_posterior = _group_posterior(
-            group_kernel, group_noise_std, group_posterior, self.posterior
-        )
-        self._dimension = self._dimension or self.group_posterior.dimension
+        self.zeta = as_nonnegative(zeta, "zeta")
+        if self.zeta >= 1:
+            raise InputError(f"zeta must be below 1; got {zeta!r}")
+        rewards = self.posterior
+        if group_posterior is None:
+            group_kernel = rewards.kernel if group_kernel is None else group_kernel
+            group_noise_std = rewards.noise_std if group_noise_std is None else group_noise_std
+        groups = as_posterior(group_kernel, group_noise_std, group_posterior, prefix="group_")
+        if groups is rewards:
+            raise InputError("posterior and group_posterior must be two; got the same one twice")
+        if len({rewards.dimension, groups.dimension} - {None}) > 1:
+            raise InputError(
+                f"posterior and group_posterior must be of one dimension; got {rewards.dimension} "
+                f"and {groups.dimension}"
+            )
+        self.group_posterior = groups
+        self._dimension = self._dimension or groups.dimension
         self._grouped: list[int] = []
 
     def certificate(self) -> Certificate:
@@ -156,33 +164,35 @@ class TCGPUCB(OClokUCB):
         not seen, and another call may bring them. Reward outcomes alone, shape (K,), will do
         for a decision that was made without groups.
         """
-        count = self._missing(decision).size
-        if np.ndim(as_array(outcomes)) == 1 and decision.round not in self._grouped:
-            super().update(decision, outcomes)
+        count = self._pending.missing(decision, self.round).size
+        array = as_numbers(outcomes, "outcomes", OutcomeError)
+        if array.ndim == 1 and decision.round not in self._grouped:
+            super().update(decision, array)
             return
-        pairs = as_pairs(outcomes, count, allow_nan=True)
-        _, seen, _ = self._new_outcomes(decision, pairs[:, 0])
+        pairs = as_pairs(array, count, allow_nan=True)
+        _, seen = self._pending.match(decision, pairs[:, 0], self.round)
         with self._groups_given(decision.contexts[seen], pairs[seen, 1]):
             super().update(decision, pairs[:, 0])
-        self._grouped = [t for t in self._grouped if self._pending.get(t)]
+        self._grouped = [t for t in self._grouped if t in self._pending]
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn from data that the policy did not choose: contexts (N, D), outcomes (N, 2).
 
         Reward outcomes alone, shape (N,), tell nothing of groups.
         """
-        if np.ndim(as_array(outcomes)) == 1:
-            super().observe(contexts, outcomes)
+        array = as_numbers(outcomes, "outcomes", OutcomeError)
+        if array.ndim == 1:
+            super().observe(contexts, array)
             return
         X = self._as_contexts(contexts)
-        pairs = as_pairs(outcomes, len(X), allow_nan=False)
+        pairs = as_pairs(array, len(X))
         with self._groups_given(X, pairs[:, 1]):
             super().observe(X, pairs[:, 0])
 
     def discard(self, decision: Decision) -> None:
         """Stop waiting for the outcomes of `decision` that have not come."""
         super().discard(decision)
-        self._grouped = [t for t in self._grouped if self._pending.get(t)]
+        self._grouped = [t for t in self._grouped if t in self._pending]
 
     def _choose(
         self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
@@ -265,32 +275,43 @@ class _AmongGood(RestrictedOracle):
     is_certain: bool
 
 
-def _as_zeta(zeta: object) -> float:
-    if isinstance(zeta, Real) and not isinstance(zeta, bool) and 0 <= float(zeta) < 1:
-        return float(zeta)
-    raise InputError(f"zeta must be a number from 0 to below 1; got {zeta!r}")
+def as_groups(groups: ArrayLike, arms: int) -> tuple[list[Any], IntArray]:
+    """Return the labels, and which of them each base arm has, shape (M,)."""
+    wanted = f"groups must have shape ({arms},), one label per base arm, integers or strings"
+    try:
+        array = np.asarray(groups)
+    except ValueError:
+        raise InputError(f"{wanted}; got ragged lists") from None
+    if array.shape != (arms,) or array.dtype.kind not in "biuU":
+        raise InputError(f"{wanted}; got shape {array.shape}, dtype {array.dtype}")
+    labels, group = np.unique(array, return_inverse=True)
+    return labels.tolist(), group
 
 
-def _group_posterior(
-    kernel: Kernel | None,
-    noise_std: float | None,
-    posterior: Posterior | None,
-    rewards: Posterior,
-) -> Posterior:
-    if posterior is None:
-        return DictionaryPosterior(
-            rewards.kernel if kernel is None else kernel,
-            rewards.noise_std if noise_std is None else noise_std,
+def as_thresholds(threshold: float | Mapping[Any, float] | None, labels: list[Any]) -> FloatArray:
+    """Return the threshold of each label."""
+    if threshold is None:
+        raise InputError("groups need a threshold: a number, or a dict with one for each label")
+    if not isinstance(threshold, Mapping):
+        return np.repeat(as_vector([threshold], "threshold", 1), len(labels))
+    missing = [label for label in labels if label not in threshold]
+    if missing:
+        raise InputError(f"threshold must name every group; group {missing[0]!r} is missing")
+    return as_vector([threshold[label] for label in labels], "threshold", len(labels))
+
+
+def as_pairs(outcomes: FloatArray, count: int, *, allow_nan: bool = False) -> FloatArray:
+    """Return `outcomes` as a float array of shape (count, 2), NaN in both columns or none."""
+    if outcomes.shape != (count, 2):
+        raise OutcomeError(
+            f"outcomes must have shape ({count}, 2), a reward outcome and a group outcome per "
+            f"base arm; got shape {outcomes.shape}"
         )
-    if kernel is not None or noise_std is not None:
-        raise InputError("give group_kernel= and group_noise_std=, or group_posterior=, not both")
-    if not isinstance(posterior, Posterior):
-        raise InputError(f"group_posterior must be an oclok.posterior.Posterior; got {posterior!r}")
-    if posterior is rewards:
-        raise InputError("posterior and group_posterior must be two; got the same one twice")
-    if len({rewards.dimension, posterior.dimension} - {None}) > 1:
-        raise InputError(
-            f"posterior and group_posterior must be of one dimension; got {rewards.dimension} "
-            f"and {posterior.dimension}"
+    pairs = as_outcomes(outcomes.ravel(), 2 * count, allow_nan=allow_nan).reshape(count, 2)
+    half = np.flatnonzero(np.isnan(pairs).sum(axis=1) == 1)
+    if half.size:
+        raise OutcomeError(
+            "outcomes must be NaN in both columns or in none; "
+            f"row {half[0]} is {pairs[half[0]].tolist()}"
         )
-    return posterior
+    return pairs

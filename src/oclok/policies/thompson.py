@@ -16,14 +16,7 @@ class ThompsonSampling(GPPolicy):
     (Russo and Van Roy 2014; for changing sets of arms Sandberg et al. 2023). There is no bound
     for a single run, and so no certificate.
 
-    Args:
-        kernel: a scikit-learn kernel; learned, with the noise, if left out.
-        noise_std: standard deviation of the outcomes' noise.
-        posterior: the posterior to use, instead of `kernel` and `noise_std`.
-        oracle: default oracle.
-        seed: seed of the samples.
-        refit_every: as for every policy with a posterior, see `GPPolicy`.
-        forget: the same.
+    The arguments are those of `GPPolicy`; `seed` is that of the samples.
 
     Examples:
         >>> from sklearn.gaussian_process.kernels import RBF

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief
-from oclok.policies.gp import Discount, GPPolicy, Window
+from oclok.policies.gp import GPPolicy, GPSettings
 from oclok.policies.rehearsal import Rehearsal
 from oclok.posterior.base import Posterior
 from oclok.posterior.conditioning import Conditioned
@@ -36,13 +36,10 @@ LARGEST_INFORMATION = 200.0
 RUNNERS_UP, LOOKS = 2, 3
 
 
-class UCBSettings(TypedDict, total=False):
+class UCBSettings(GPSettings, total=False):
     """Keyword arguments of `UCBPolicy`, for classes that pass them on."""
 
-    posterior: Posterior | None
     condition_on_chosen: bool | Literal["guaranteed"]
-    refit_every: int | None
-    forget: Window | Discount | None
 
 
 class UCBPolicy(GPPolicy):
@@ -66,14 +63,10 @@ class UCBPolicy(GPPolicy):
         noise_std: float | None = None,
         oracle: Oracle | None = None,
         *,
-        posterior: Posterior | None = None,
         condition_on_chosen: bool | Literal["guaranteed"] = False,
-        refit_every: int | None = None,
-        forget: Window | Discount | None = None,
+        **settings: Unpack[GPSettings],
     ) -> None:
-        super().__init__(
-            kernel, noise_std, oracle, posterior=posterior, refit_every=refit_every, forget=forget
-        )
+        super().__init__(kernel, noise_std, oracle, **settings)
         if not isinstance(condition_on_chosen, bool) and str(condition_on_chosen) != "guaranteed":
             raise InputError(
                 'condition_on_chosen must be True, False or "guaranteed"; '
@@ -193,18 +186,13 @@ class UCB(UCBPolicy):
     """Take mean + width · std as index.
 
     Args:
-        kernel: a scikit-learn kernel; learned, with the noise, if left out.
-        noise_std: standard deviation of the outcomes' noise.
-        posterior: the posterior to use, instead of `kernel` and `noise_std`.
-        oracle: default oracle.
         width: how many standard deviations to add; 0 is greedy. Left out, it is learned from
             rounds rehearsed under the posterior (`rehearsal.py`), and no index exceeds the largest
             outcome that is possible.
         outcome_range: lowest and highest outcome that are possible, for a width that is learned;
             without it, the largest outcome counts as the ceiling once it was met five times.
-        condition_on_chosen: as for `UCBPolicy`.
-        refit_every: as for every policy with a posterior, see `GPPolicy`.
-        forget: the same.
+
+    The other arguments are those of `UCBPolicy`.
 
     Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
