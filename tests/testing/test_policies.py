@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.tree import DecisionTreeRegressor
 
 from oclok.decision import Decision
+from oclok.errors import FeedbackError
 from oclok.oracles import TopK
 from oclok.policies import OClokUCB, Policy
 from oclok.policies.acc_ucb import ACCUCB
@@ -77,11 +79,9 @@ class Other(OClokUCB):
 class Twice(Random):
     """Takes an outcome twice."""
 
-    def _missing(self, decision: Any) -> Any:
-        try:
-            return super()._missing(decision)
-        except Exception:
-            return np.ones(len(decision), dtype=bool)
+    def update(self, decision: Any, outcomes: Any) -> None:
+        with suppress(FeedbackError):
+            super().update(decision, outcomes)
 
 
 class Eager(OClokUCB):
@@ -119,15 +119,15 @@ class Deaf(Random):
 
     def update(self, decision: Any, outcomes: Any) -> None:
         super().update(decision, outcomes)
-        if np.isfinite(outcomes).any() and self._pending.get(decision.round):
-            self._pending.drop(decision)
+        if np.isfinite(outcomes).any() and decision.round in self._pending:
+            self._pending.settle(decision)
 
 
 class Keeper(Random):
     """Does not let go of a discarded decision."""
 
     def discard(self, decision: Any) -> None:
-        self._missing(decision)
+        self._pending.missing(decision, self.round)
 
 
 class Counter(Random):

@@ -1,4 +1,4 @@
-"""Lazily updated variances against the formula for all of them."""
+"""Variances updated outcome by outcome, against the formula for all of them."""
 
 from __future__ import annotations
 
@@ -28,33 +28,17 @@ def plain(kernel, X, P):
 @given(
     kernel=st.sampled_from(KERNELS),
     seed=st.integers(0, 10**6),
-    folds=st.lists(st.booleans(), min_size=1, max_size=25),
+    observed=st.lists(st.integers(0, 119), min_size=1, max_size=25),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_largest_is_found_and_stale_values_are_upper_bounds(kernel, seed, folds):
-    rng = np.random.default_rng(seed)
-    X = rng.random((120, 2))
-    variances = Variances(kernel, X, NOISE_VARIANCE, len(folds))
-    P: list[int] = []
-    for fold in folds:
-        allowed = rng.random(len(X)) < 0.7
-        true, _ = plain(kernel, X, P)
-        u = variances.largest(allowed)
-        assert allowed[u]
-        assert true[u] == pytest.approx(true[allowed].max(), rel=1e-10)
-        assert variances.values[u] == pytest.approx(true[u], rel=1e-10)
-        assert (variances.values >= true - 1e-12).all()
+def test_they_are_those_of_the_formula_after_every_outcome(kernel, seed, observed):
+    X = np.random.default_rng(seed).random((120, 2))
+    variances = Variances(kernel, X, NOISE_VARIANCE, len(observed))
+    for n, u in enumerate(observed, start=1):
         variances.observe(u)
-        P.append(u)
-        if fold:
-            variances.fold()
-            np.testing.assert_allclose(variances.values, plain(kernel, X, P)[0], rtol=1e-9)
-    np.testing.assert_allclose(variances.of_observed(), plain(kernel, X, P)[1], rtol=1e-9)
-
-
-def test_of_equal_variances_the_first_allowed_is_the_largest():
-    variances = Variances(RBF(1.0), np.arange(50.0)[:, None] * 100, NOISE_VARIANCE, 2)
-    allowed = np.arange(50) >= 7
-    assert variances.largest(allowed) == 7
-    variances.observe(7)
-    assert variances.largest(allowed) == 8
+        everywhere, there = plain(kernel, X, observed[:n])
+        np.testing.assert_allclose(variances.values, everywhere, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(variances.of_observed(), there, rtol=1e-9)
+    K = kernel(X[observed]) / NOISE_VARIANCE
+    gain = np.linalg.slogdet(np.eye(len(observed)) + K)[1] / 2
+    assert variances.information_gain == pytest.approx(gain, rel=1e-9)

@@ -57,30 +57,24 @@ def check_alike(one: Persistent, other: Persistent, what: str, tolerance: float 
 
     Rounding differs in the last bits where one computes anew what the other was handed on.
     """
-    trees, archives = [], []
-    for content in (saved(one), saved(other)):
-        archive = zipfile.ZipFile(io.BytesIO(content))
-        trees.append(archive.read("state.json"))
-        archives.append(archive)
-    plain = [json.loads(tree, parse_float=lambda _: 0.0) for tree in trees]
-    check(plain[0] == plain[1], f"{what}: the states differ in more than numbers")
-    floats: list[list[float]] = [[], []]
-    for tree, found in zip(trees, floats, strict=True):
-        json.loads(tree, parse_float=_collector(found))
-    scale = max(1.0, float(np.abs(floats[1]).max(initial=0.0)))
-    check_close(floats[0], floats[1], tolerance, what, scale)
-    for name in archives[0].namelist():
-        if name.endswith(".npy"):
-            a, b = (np.lib.format.read_array(archive.open(name)) for archive in archives)
-            check_close(a, b, tolerance, what, max(1.0, float(np.abs(b).max(initial=0.0))))
+    (tree, numbers), (wanted, expected) = _contents(saved(one)), _contents(saved(other))
+    check(tree == wanted, f"{what}: the states differ in more than numbers")
+    for a, b in zip(numbers, expected, strict=True):
+        check_close(a, b, tolerance, what, max(1.0, float(np.abs(b).max(initial=0.0))))
 
 
-def _collector(found: list[float]) -> Callable[[str], float]:
+def _contents(content: bytes) -> tuple[Any, list[Any]]:
+    """Return the tree of a saved object with 0 for every float, those floats, and the arrays."""
+    floats: list[float] = []
+
     def collect(text: str) -> float:
-        found.append(float(text))
-        return found[-1]
+        floats.append(float(text))
+        return 0.0
 
-    return collect
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        tree = json.loads(archive.read("state.json"), parse_float=collect)
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        return tree, [floats, *(np.lib.format.read_array(archive.open(name)) for name in names)]
 
 
 def check_refused(
@@ -106,10 +100,9 @@ def check_refused(
 
 def bad_contexts(good: FloatArray) -> dict[str, Any]:
     """Return contexts that must be refused, by description, made of `good` ones (M, D)."""
-    nan, infinite = good.copy(), good.copy()
+    nan, infinite, rows = good.copy(), good.copy(), good.tolist()
     nan[-1, -1] = np.nan
     infinite[0, 0] = -np.inf
-    rows = good.tolist()
     return {
         "contexts with a NaN": nan,
         "contexts with an infinity": infinite,
@@ -127,11 +120,8 @@ def bad_contexts(good: FloatArray) -> dict[str, Any]:
 
 def bad_outcomes(good: FloatArray, *, nan_is_bad: bool = True) -> dict[str, Any]:
     """Return outcomes that must be refused, by description, made of `good` ones (N,)."""
-    infinite, nan = good.copy(), good.copy()
-    infinite[-1] = np.inf
-    nan[-1] = np.nan
     bad: dict[str, Any] = {
-        "an infinite outcome": infinite,
+        "an infinite outcome": np.append(good[:-1], np.inf),
         "an outcome too many": np.append(good, 0.5),
         "an outcome too few": good[:-1],
         "outcomes with two axes": good[:, None],
@@ -139,5 +129,5 @@ def bad_outcomes(good: FloatArray, *, nan_is_bad: bool = True) -> dict[str, Any]
         "outcomes that are None": None,
     }
     if nan_is_bad:
-        bad["an outcome that is NaN"] = nan
+        bad["an outcome that is NaN"] = np.append(good[:-1], np.nan)
     return bad

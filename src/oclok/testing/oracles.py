@@ -10,15 +10,15 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from oclok.errors import InfeasibleError, OracleError, StorageError
+from oclok.errors import InfeasibleError, OracleError
 from oclok.oracles.base import Oracle
-from oclok.persistence import dumps, loads
-from oclok.testing.assertions import check, check_refused
+from oclok.persistence import loads
+from oclok.testing.assertions import check, check_refused, saved
 from oclok.typing import FloatArray, IntArray
 
 #: Brute force over the subsets of more base arms takes too long.
 LARGEST = 14
-#: How often an oracle that may fail (beta < 1) is asked for each index.
+#: Runs per index of an oracle that may fail (beta < 1).
 RUNS = 20
 #: Relative difference of values that is taken for a rounding error.
 VALUE_ROUNDING = 1e-9
@@ -160,10 +160,7 @@ def _check_instance(oracle: Oracle, index: FloatArray, feasible: FeasibleOfSizes
 
 
 def _saved_and_loaded(oracle: Oracle) -> Oracle:
-    try:
-        twin = loads(dumps(oracle))
-    except StorageError as reason:
-        raise AssertionError(f"the oracle cannot be saved and loaded: {reason}") from reason
+    twin = loads(saved(oracle))
     check(type(twin) is type(oracle), f"saved as {type(oracle)}, but loaded as {type(twin)}")
     return cast(Oracle, twin)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from oclok.decision import Decision
 from oclok.errors import FeedbackError, OracleError
-from oclok.oracles.base import SumOracle
+from oclok.oracles import Partition
 from oclok.persistence import loads
 from oclok.policies.base import Policy
 from oclok.testing.assertions import (
@@ -23,12 +23,12 @@ from oclok.testing.assertions import (
     saved,
     unchanged,
 )
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import FloatArray
 
 #: Rounds that a loaded policy is compared with the saved one.
 ROUNDS = 50
-#: Outcomes shown per arm, and rounds asked afterwards, when judging whether a policy learns.
-SEEN, ASKED = 10, 10
+#: Outcomes shown per arm, and rounds played afterwards, when judging whether a policy learns.
+SEEN, PLAYED = 10, 10
 
 
 def check_policy(
@@ -120,12 +120,10 @@ def _check_decision(decision: Decision, contexts: FloatArray) -> None:
         "decision.contexts are not the contexts of its super arm",
     )
     check(len(decision) == chosen.size, f"len(decision) is {len(decision)}")
-    fields = {
-        name: getattr(decision, name)
-        for name in ("super_arm", "contexts", "index", "mean", "std")
-        if getattr(decision, name) is not None
-    }
-    for name, value in fields.items():
+    for name in ("super_arm", "contexts", "index", "mean", "std"):
+        value = getattr(decision, name)
+        if value is None:
+            continue
         check(len(value) == chosen.size, f"decision.{name} has {len(value)} rows")
         check(np.isfinite(value).all(), f"decision.{name} is not finite: {value}")
         check(not value.flags.writeable, f"decision.{name} can be written to")
@@ -198,13 +196,13 @@ def _check_bad_input(policy: Policy, rounds: _Rounds) -> None:
         rounds.play(policy, after)
         for what, bad in bad_contexts(contexts).items():
             if what == "contexts of another dimension" and not after:
-                continue
+                continue  # nothing says yet which dimension is right
             check_refused(policy, what, policy.select, bad)
             check_refused(policy, what, policy.index, bad)
             zeros = np.zeros(len(contexts) + ("ragged" in what))
             check_refused(policy, what, policy.observe, bad, zeros)
         for what, oracle in (
-            ("an oracle for another number of base arms", _Everything(len(contexts) + 1)),
+            ("an oracle for another number of base arms", Partition([0] * (len(contexts) + 1), 1)),
             ("an oracle that is none", "top 5"),
         ):
             check_refused(policy, what, policy.select, contexts, oracle, error=OracleError)
@@ -248,8 +246,7 @@ def _check_discard(policy: Policy, rounds: _Rounds) -> None:
     policy.update(second, piece)
     policy.discard(second)
     check(policy.pending == [first, third], "discard did not drop just the one decision")
-    late = np.full(len(second), np.nan)
-    late[0] = 0.5
+    late = np.where(np.isnan(piece), 0.5, np.nan)
     _refuse_feedback(policy, second, late, "outcomes of a discarded decision")
     what = "discarding a decision twice"
     check_refused(policy, what, policy.discard, second, error=FeedbackError)
@@ -271,8 +268,7 @@ def _check_saving(policy: Policy, rounds: _Rounds) -> None:
         loaded = type(policy).load(path)
     check(saved(loaded) == saved(policy), "a loaded policy would be saved as another file")
     check(loaded.pending == policy.pending, "a loaded policy waits for other outcomes")
-    rest = np.full(len(early), np.nan)
-    rest[0] = 0.5
+    rest = np.where(np.isnan(piece), 0.5, np.nan)
     for one in (policy, loaded):
         one.update(early, rest)
     for _ in range(ROUNDS):
@@ -317,7 +313,7 @@ def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
     for one, sign in ((policy, 1.0), (twin, -1.0)):
         one.observe(np.repeat(contexts, SEEN, axis=0), np.repeat(sign * outcomes, SEEN))
     moved = 0.0
-    for _ in range(ASKED):
+    for _ in range(PLAYED):
         moved += float((policy.index(contexts) - twin.index(contexts)) @ outcomes)
         for one in (policy, twin):
             one.discard(one.select(contexts))
@@ -333,19 +329,3 @@ def _twin(policy: Policy) -> Policy:
     twin = loads(saved(policy))
     assert isinstance(twin, Policy)
     return twin
-
-
-class _Everything(SumOracle):
-    """An oracle whose only super arm is all of `size` base arms."""
-
-    alpha = 1.0
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def _solve(self, index: FloatArray) -> IntArray:
-        return np.arange(index.size)
-
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        positions = self._positions(super_arm)
-        return positions is not None and positions.size == self.size

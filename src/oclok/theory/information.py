@@ -25,8 +25,8 @@ from oclok.validation import as_contexts, as_count, as_noise_std, check_kernel
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-#: Choices between two updates of all variances; one by one is limited by memory bandwidth.
-CHOICES_PER_FOLD = 64
+#: Choices between two evaluations of the second upper bound.
+CHOICES_PER_BOUND = 64
 #: Largest rounding of K, relative to σ², for which the logarithm is right to about as many nats.
 LARGEST_ROUNDING = 1e-3
 
@@ -34,7 +34,7 @@ LARGEST_ROUNDING = 1e-3
 def information_gain(kernel: Kernel, contexts: ArrayLike, noise_std: float) -> float:
     """Return what noisy outcomes at `contexts` say about f: I(r; f) = ½ log det(I + σ⁻²K).
 
-    In nats. A context that stands there twice was observed twice, with independent noise.
+    In nats. A context given twice was observed twice, with independent noise.
 
     Args:
         kernel: a kernel of `sklearn.gaussian_process.kernels`.
@@ -80,11 +80,9 @@ def max_information_gain(
        equals g(S) at the indicator of S, and has the slope ½σ⁻² var(x | G) in w_x at G's. A
        concave function lies below its tangent at G; that, maximised over O, is the bound.
 
-    The third is within a few percent where outcomes are plenty for the kernel (RBF(1) in
-    [0, 1]³), the second where outcomes hardly inform about each other.
-
-    Time grows with (base arms in all rounds) × (choices)², memory with (base arms) × (choices):
-    250 rounds of 100 base arms and k = 5 take a few seconds and 0.3 GB.
+    The third is tight where outcomes are plenty for the kernel, the second where outcomes hardly
+    inform about each other. Time grows with (base arms in all rounds) × (choices)², memory with
+    (base arms) × (choices): 250 rounds of 100 base arms and k = 5 take 0.3 GB.
 
     Args:
         kernel: a kernel of `sklearn.gaussian_process.kernels`.
@@ -107,14 +105,13 @@ def max_information_gain(
     chosen: list[int] = []
     upper = math.inf
     while True:
-        if len(chosen) % CHOICES_PER_FOLD == 0 or len(chosen) == pairs.rank:
-            variances.fold()
+        if len(chosen) % CHOICES_PER_BOUND == 0 or len(chosen) == pairs.rank:
             gains = 0.5 * np.log1p(variances.values[pairs.context_of] / noise_variance)
             gains[chosen] = 0.0
             upper = min(upper, variances.information_gain + pairs.largest_sum(gains))
         if len(chosen) == pairs.rank:
             break
-        context = variances.largest(pairs.available)
+        context = int(np.argmax(np.where(pairs.available, variances.values, -np.inf)))
         variances.observe(context)
         chosen.append(pairs.choose(context))
 
@@ -146,10 +143,9 @@ class _Pairs:
         self._starts = np.concatenate([[0], np.cumsum(sizes)])
         self._is_among_first = np.arange(sizes.sum()) - self._starts[self._round_of] < k
         self._is_open = np.ones(sizes.sum(), dtype=bool)
-        copies = np.bincount(self.context_of)
-        self._open_copies = copies
+        self._open_copies = np.bincount(self.context_of)
         by_context = np.argsort(self.context_of, kind="stable")
-        self._pairs_of = np.split(by_context, np.cumsum(copies)[:-1])
+        self._pairs_of = np.split(by_context, np.cumsum(self._open_copies)[:-1])
 
     @property
     def available(self) -> BoolArray:
@@ -199,8 +195,8 @@ def _as_rounds(rounds: Sequence[ArrayLike]) -> list[FloatArray]:
 
 def _check_noise(kernel: Kernel, X: FloatArray, count: int, noise_variance: float) -> None:
     """Raise a `NumericalError` if the rounding of K, N·eps·k(x, x), counts beside σ²."""
-    largest = float(np.max(kernel.diag(X)))
-    if float(np.finfo(np.float64).eps) * count * largest > LARGEST_ROUNDING * noise_variance:
+    rounding = np.finfo(np.float64).eps * count * np.max(kernel.diag(X))
+    if rounding > LARGEST_ROUNDING * noise_variance:
         raise _too_small(count, noise_variance)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from oclok.errors import InputError
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import as_count, as_positive, as_vector
+from oclok.validation import as_count, as_nonnegative, as_positive, as_vector
 
 
 def regret_bound(
@@ -49,11 +49,10 @@ def regret_bound(
         >>> round(regret_bound(100, 2, 20.0, 10.0, 0.99, 0.1, 1.0), 1)
         565.7
     """
-    T = as_count(rounds, "rounds")
-    K = as_count(k, "k")
-    beta = _as_nonnegative(beta, "beta")
-    gain = _as_nonnegative(information_gain, "information_gain")
-    eigenvalue = _as_nonnegative(largest_eigenvalue, "largest_eigenvalue")
+    T, K = as_count(rounds, "rounds"), as_count(k, "k")
+    beta = as_nonnegative(beta, "beta")
+    gain = as_nonnegative(information_gain, "information_gain")
+    eigenvalue = as_nonnegative(largest_eigenvalue, "largest_eigenvalue")
     noise_variance = as_positive(noise_std, "noise_std") ** 2
     C = 8 * as_positive(lipschitz, "lipschitz") ** 2 * (eigenvalue + noise_variance)
     return math.sqrt(C * K * beta * T * gain)
@@ -117,11 +116,3 @@ def _as_horizons(rounds: ArrayLike) -> FloatArray:
     if T.min(initial=1.0) < 1:
         raise InputError(f"rounds must be at least 1; got {T.min():g}")
     return T.reshape(()) if is_number else T
-
-
-def _as_nonnegative(value: object, name: str) -> float:
-    if isinstance(value, Real) and not isinstance(value, bool):
-        number = float(value)
-        if math.isfinite(number) and number >= 0:
-            return number
-    raise InputError(f"{name} must be a finite number of at least 0; got {value!r}")
