@@ -1,23 +1,4 @@
-"""Every error that oclok raises on purpose.
-
-Each is a child of those above it, so that any of them can be caught:
-
-    OclokError
-    ├── InputError            an argument has a wrong type, shape or value
-    │   ├── ContextError      … the contexts
-    │   ├── OutcomeError      … the outcomes
-    │   └── ColumnError       … a value of a feature
-    ├── FeedbackError         outcomes for a decision that was never made, or given twice
-    ├── OracleError           the oracle does not fit this round
-    │   ├── InfeasibleError   no feasible super arm exists
-    │   └── UnresolvedError   its arguments name columns that it has not been given
-    ├── NumericalError        a factorisation failed; the state is as it was
-    ├── StorageError          a file cannot be written, or read as a saved policy
-    │   └── DamagedLogError   events of an agent are missing from the service's log
-    ├── DataError             a data set is missing or malformed
-    ├── ExperimentError       an experiment cannot be run as asked
-    └── MissingExtraError     a package that an extra of oclok brings is not installed
-"""
+"""Every error that oclok raises on purpose. Catch a base to catch all below it."""
 # Tested in tests/test_validation.py: errors are tested where they are raised.
 
 from __future__ import annotations

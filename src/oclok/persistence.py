@@ -20,6 +20,7 @@ Only classes that are already imported and derive from `Persistent` are ever mad
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -67,15 +68,10 @@ class Persistent:
 
 def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
     """Write `thing` to `path` atomically: a crash leaves the old file or the new one."""
-    target = Path(path)
-    content = dumps(thing)
+    target, content = Path(path), dumps(thing)
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except OSError as reason:
-        raise StorageError(f"cannot write {target}: {reason}") from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -83,8 +79,14 @@ def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
     except OSError as reason:
         raise StorageError(f"cannot write {target}: {reason}") from None
     finally:
-        temporary.unlink(missing_ok=True)
-    _sync_directory(target.parent)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    if hasattr(os, "O_DIRECTORY"):  # the new name is on disk, too
+        descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def load(path: str | os.PathLike[str]) -> Persistent:
@@ -101,12 +103,12 @@ def load(path: str | os.PathLike[str]) -> Persistent:
 
 def dumps(thing: Persistent) -> bytes:
     """Return the bytes that `save` writes; equal states give equal bytes."""
-    arrays: list[np.ndarray] = []
-    tree = {"format": FORMAT, "version": VERSION, "content": _Writer(arrays).encode(thing)}
+    writer = _Writer()
+    tree = {"format": FORMAT, "version": VERSION, "content": writer.encode(thing)}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo("state.json", _EPOCH), json.dumps(tree, allow_nan=False))
-        for position, array in enumerate(arrays):
+        for position, array in enumerate(writer.arrays):
             entry = zipfile.ZipInfo(f"{position}.npy", _EPOCH)
             with archive.open(entry, "w", force_zip64=array.nbytes > 2**30) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
@@ -128,19 +130,7 @@ def loads(content: bytes) -> Persistent:
             tree = json.loads(archive.read("state.json"))
             if not isinstance(tree, dict) or tree.get("format") != FORMAT:
                 raise StorageError("not a file written by oclok")
-            version = tree.get("version")
-            if not isinstance(version, int):
-                raise StorageError(f"the version must be a number; got {version!r}")
-            if version > VERSION:
-                raise StorageError(
-                    f"written by a newer oclok (file version {version}, this one reads up to "
-                    f"{VERSION}); upgrade oclok to load it"
-                )
-            if version < OLDEST:
-                raise StorageError(
-                    f"written before oclok was released (file version {version}, this one reads "
-                    f"from {OLDEST} on)"
-                )
+            version = _readable(tree.get("version"))
             if archive.read("digest").decode() != digest_of(archive):
                 raise StorageError("the file was altered after it was written")
             for step in range(version, VERSION):
@@ -150,11 +140,27 @@ def loads(content: bytes) -> Persistent:
         raise
     except (zipfile.BadZipFile, EOFError) as reason:
         raise StorageError(f"not a complete file written by oclok: {reason}") from None
-    except Exception as reason:  # whatever a malformed tree or archive leads to
+    except Exception as reason:  # a malformed tree can lead to any error
         raise StorageError(f"not a valid file written by oclok: {reason!r}") from None
     if not isinstance(thing, Persistent):
         raise StorageError(f"holds a {type(thing).__name__}, not an object of oclok")
     return thing
+
+
+def _readable(version: Any) -> int:
+    if not isinstance(version, int):
+        raise StorageError(f"the version must be a number; got {version!r}")
+    if version > VERSION:
+        raise StorageError(
+            f"written by a newer oclok (file version {version}, this one reads up to {VERSION}); "
+            "upgrade oclok to load it"
+        )
+    if version < OLDEST:
+        raise StorageError(
+            f"written before oclok was released (file version {version}, this one reads from "
+            f"{OLDEST} on)"
+        )
+    return version
 
 
 def _class_name(cls: type) -> str:
@@ -165,8 +171,8 @@ def _class_name(cls: type) -> str:
 class _Writer:
     """Turns values into a tree; arrays go to a list of their own."""
 
-    def __init__(self, arrays: list[np.ndarray]) -> None:
-        self._arrays = arrays
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
         self._objects: list[Persistent] = []  # kept, so that no id is used twice
         self._numbers: dict[int, int] = {}
 
@@ -180,8 +186,8 @@ class _Writer:
         if isinstance(value, np.ndarray):
             if value.dtype.kind not in "biuf":
                 raise StorageError(f"cannot save an array of dtype {value.dtype}")
-            self._arrays.append(value)
-            return {"$array": f"{len(self._arrays) - 1}.npy"}
+            self.arrays.append(value)
+            return {"$array": f"{len(self.arrays) - 1}.npy"}
         if isinstance(value, list):
             return [self.encode(item) for item in value]
         if isinstance(value, tuple):
@@ -194,10 +200,9 @@ class _Writer:
             return self._encode_object(value)
         if isinstance(value, np.random.Generator):
             return {"$generator": self.encode(value.bit_generator.state)}
-        if isinstance(value, np.ufunc):
-            name = str(value.__name__)
-            if getattr(np, name, None) is value:
-                return {"$ufunc": name}
+        name = getattr(value, "__name__", "")
+        if isinstance(value, np.ufunc) and getattr(np, name, None) is value:
+            return {"$ufunc": name}
         return self._encode_kernel(value)
 
     def _encode_object(self, value: Persistent) -> Any:
@@ -230,33 +235,34 @@ class _Reader:
         self._objects: list[Persistent] = []
 
     def decode(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self.decode(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        if "$float" in value:
-            return float(value["$float"])
-        if "$array" in value:
-            content = io.BytesIO(self._archive.read(value["$array"]))
-            return np.lib.format.read_array(content, allow_pickle=False)
-        if "$tuple" in value:
-            return tuple(self.decode(item) for item in value["$tuple"])
-        if "$generator" in value:
-            return _decode_generator(self.decode(value["$generator"]))
-        if "$ufunc" in value:
-            function = getattr(np, value["$ufunc"], None)
-            if not isinstance(function, np.ufunc):
-                raise StorageError(f"unknown NumPy function {value['$ufunc']!r}")
-            return function
-        if "$kernel" in value:
-            return _decode_kernel(value["$kernel"], self.decode(value["params"]))
-        if "$object" in value:
-            return self._decode_object(value["$object"], value["state"])
-        if "$same" in value:
-            return self._objects[value["$same"]]
-        if any(key.startswith("$") for key in value):
-            raise StorageError(f"unknown kind of value {sorted(value)}")
-        return {key: self.decode(item) for key, item in value.items()}
+        match value:
+            case list():
+                return [self.decode(item) for item in value]
+            case {"$float": text}:
+                return float(text)
+            case {"$array": name}:
+                content = io.BytesIO(self._archive.read(name))
+                return np.lib.format.read_array(content, allow_pickle=False)
+            case {"$tuple": items}:
+                return tuple(self.decode(item) for item in items)
+            case {"$generator": state}:
+                return _decode_generator(self.decode(state))
+            case {"$ufunc": name}:
+                function = getattr(np, name, None)
+                if not isinstance(function, np.ufunc):
+                    raise StorageError(f"unknown NumPy function {name!r}")
+                return function
+            case {"$kernel": name, "params": params}:
+                return _decode_kernel(name, self.decode(params))
+            case {"$object": name, "state": state}:
+                return self._decode_object(name, state)
+            case {"$same": number}:
+                return self._objects[number]
+            case dict():
+                if any(key.startswith("$") for key in value):
+                    raise StorageError(f"unknown kind of value {sorted(value)}")
+                return {key: self.decode(item) for key, item in value.items()}
+        return value
 
     def _decode_object(self, name: str, state: Any) -> Persistent:
         import oclok.oracles
@@ -299,15 +305,6 @@ def _decode_kernel(name: str, params: dict[str, Any]) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, kernels.Kernel)):
         raise StorageError(f"unknown kernel {name!r}")
     return cls(**params)
-
-
-def _sync_directory(directory: Path) -> None:
-    if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 __all__ = ["FORMAT", "VERSION", "Persistent", "dumps", "load", "loads", "save"]

@@ -14,9 +14,8 @@ from oclok.errors import FeedbackError
 from oclok.oracles import TopK
 from oclok.policies import OClokUCB, Policy
 from oclok.policies.acc_ucb import ACCUCB
-from oclok.policies.cc_mab import CCMAB
-from oclok.policies.cucb import CUCB
 from oclok.policies.epsilon_greedy import EpsilonGreedy
+from oclok.policies.grid import CCMAB, CUCB
 from oclok.policies.linear import C2UCB, LinearThompson
 from oclok.policies.neural_linear import NeuralLinear
 from oclok.policies.random import Random

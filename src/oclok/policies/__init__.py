@@ -5,10 +5,9 @@ from __future__ import annotations
 from oclok.policies.acc_ucb import ACCUCB
 from oclok.policies.base import Belief, Played, Policy, Proposal
 from oclok.policies.bayes_ucb import BayesUCB
-from oclok.policies.cc_mab import CCMAB
-from oclok.policies.cucb import CUCB
 from oclok.policies.epsilon_greedy import EpsilonGreedy
 from oclok.policies.gp import Discount, GPPolicy, Window
+from oclok.policies.grid import CCMAB, CUCB
 from oclok.policies.linear import C2UCB, LinearThompson
 from oclok.policies.neural_linear import NeuralLinear
 from oclok.policies.oclok import OClokUCB

@@ -122,7 +122,7 @@ class ACCUCB(Policy):
         self._split(split)
 
     def _locate(self, contexts: FloatArray) -> IntArray:
-        """Return the leaf, shape (M,), that each context (M, D) lies in: down, all at once."""
+        """Return the leaf, shape (M,), that each context (M, D) lies in."""
         check_unit_cube(contexts)
         cut = self.children.bit_length() - 1
         digit = 2 ** np.arange(cut)
@@ -137,7 +137,6 @@ class ACCUCB(Policy):
         return node
 
     def _split(self, nodes: IntArray) -> None:
-        """Give each of `nodes` its children; there is room for them."""
         first = self.nodes + self.children * np.arange(nodes.size)
         made = slice(self.nodes, self.nodes + nodes.size * self.children)
         self._first_child[nodes] = first
@@ -146,7 +145,6 @@ class ACCUCB(Policy):
         self.nodes = made.stop
 
     def _reserve(self, nodes: int) -> None:
-        """Make room for `nodes` nodes."""
         for name in ("_count", "_sum", "_depth", "_parent", "_first_child"):
             setattr(self, name, grown(getattr(self, name), nodes))
 

@@ -13,7 +13,7 @@ from oclok.errors import InputError, NumericalError, StorageError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy, Proposal
 from oclok.typing import FloatArray
-from oclok.validation import as_positive
+from oclok.validation import as_nonnegative
 
 #: The regressor is fitted again once the number of outcomes has grown by this factor: with one
 #: that takes time ∝ N, all fits together cost 11 times the last one.
@@ -24,15 +24,13 @@ class EpsilonGreedy(Policy):
     """Play what a regressor predicts to be best; with probability ε, a random super arm.
 
     The index of a base arm is the regressor's prediction; in rounds of exploration, and before
-    any data, it is uniform in [0, 1) and independent of everything. With `TopK(K)` among M arms a
-    base arm is thus chosen with probability ε K/M, plus 1 - ε where it is among the predicted best:
-    the propensity that `oclok.offline` asks for.
+    any data, it is uniform in [0, 1). With `TopK(K)` among M arms a base arm is thus chosen with
+    probability ε K/M, plus 1 - ε where it is among the predicted best: its propensity.
 
-    A fitted regressor cannot be saved safely in general. A saved policy holds the outcomes and
-    the regressor's parameters, and loading fits it again, to the same outcomes as before. That
-    gives the same regressor with the same version of scikit-learn, as fits are made deterministic:
-    a `random_state` of None is replaced by a number drawn from the seed. Only scikit-learn's own
-    regressors, pipelines included, with parameters that are plain values can be saved.
+    A fitted regressor cannot be saved safely in general, so loading a policy fits it again, to the
+    same outcomes. With the same version of scikit-learn that gives the same regressor, as fits are
+    deterministic: a `random_state` of None is replaced by a number drawn from the seed. Only
+    scikit-learn's own regressors, pipelines included, with plain parameters can be saved.
 
     Args:
         regressor: a scikit-learn regressor, which is not changed.
@@ -67,7 +65,7 @@ class EpsilonGreedy(Policy):
                 "regressor must be an instance of a scikit-learn regressor, such as "
                 f"RandomForestRegressor(); got {regressor!r}"
             )
-        self.epsilon = 0.0 if epsilon == 0 else as_positive(epsilon, "epsilon")
+        self.epsilon = as_nonnegative(epsilon, "epsilon")
         if self.epsilon > 1:
             raise InputError(f"epsilon must be between 0 and 1; got {epsilon!r}")
         self.regressor = _deterministic(regressor, int(self._rng.integers(2**31)))

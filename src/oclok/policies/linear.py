@@ -124,9 +124,7 @@ class LinearThompson(LinearPolicy):
 class LinearRegression(Persistent):
     """Ridge regression that learns outcome by outcome, at a cost that does not grow with N.
 
-    Args:
-        dimension: D, the number of features.
-        penalty: λ, above 0.
+    `dimension` is D, the number of features, and `penalty` is λ, above 0.
     """
 
     def __init__(self, dimension: int, penalty: float) -> None:

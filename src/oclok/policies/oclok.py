@@ -20,6 +20,14 @@ from oclok.validation import as_count, as_probability
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
+#: What a certificate rests on.
+ASSUMED = {
+    "prior": "f is a sample of the prior, and noise is normal with standard deviation noise_std",
+    "kernel": "kernel and noise were fixed before the first outcome",
+    "arrival": "whether and when an outcome arrives does not depend on its value",
+    "oracle": "the reward of every round is Lipschitz with the constant its oracle states",
+}
+
 
 class OClokUCB(UCBPolicy):
     """O'CLOK-UCB, and SO'CLOK-UCB when given a `SparsePosterior`.
@@ -79,41 +87,25 @@ class OClokUCB(UCBPolicy):
         prior: Verdict = "not contradicted" if calibration.count else "unchecked"
         if calibration.is_contradicted:
             prior = "contradicted"
-        learned = ""
+        learned = lost = ""
         if refits := sum(fit.improved for fit in self.refits):
             learned = f"refitted {refits} times"
         if isinstance(self.posterior, MixturePosterior):
             learned = "kernel and noise are learned from the outcomes"
-        lost = ""
         if self.awaited or self._discarded:
             lost = f"{self.awaited} outcomes are missing, {self._discarded} were given up"
-        unbounded = not math.isfinite(self._sums.largest_lipschitz)
-        return (
-            Assumption(
-                "prior",
-                "f is a sample of the prior, and noise is normal with standard deviation noise_std",
-                prior,
-                str(calibration) if calibration.count else "no outcome yet",
-            ),
-            Assumption(
-                "kernel",
-                "kernel and noise were fixed before the first outcome",
-                "contradicted" if learned else "holds",
-                learned or "never refitted",
-            ),
-            Assumption(
-                "arrival",
-                "whether and when an outcome arrives does not depend on its value",
-                "unchecked" if lost else "holds",
-                lost or "all outcomes of all decisions have arrived",
-            ),
-            Assumption(
-                "oracle",
-                "the reward of every round is Lipschitz with the constant its oracle states",
-                "contradicted" if unbounded else "holds",
-                "an oracle states none" if unbounded else "all oracles state one",
-            ),
-        )
+        is_bounded = math.isfinite(self._sums.largest_lipschitz)
+        verdicts: dict[str, tuple[Verdict, str]] = {
+            "prior": (prior, str(calibration) if calibration.count else "no outcome yet"),
+            "kernel": ("contradicted", learned) if learned else ("holds", "never refitted"),
+            "arrival": ("unchecked", lost)
+            if lost
+            else ("holds", "all outcomes of all decisions have arrived"),
+            "oracle": ("holds", "all oracles state one")
+            if is_bounded
+            else ("contradicted", "an oracle states none"),
+        }
+        return tuple(Assumption(name, ASSUMED[name], *verdicts[name]) for name in ASSUMED)
 
     def width(self, t: int, arms: int) -> float:
         """Return √β_t."""

@@ -1,4 +1,4 @@
-"""Decisions that wait for outcomes, saved as a few long arrays however many there are."""
+"""Decisions that wait for outcomes; saved as one long array per field, however many there are."""
 
 from __future__ import annotations
 

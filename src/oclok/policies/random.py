@@ -12,12 +12,8 @@ from oclok.typing import FloatArray
 class Random(Policy):
     """Give every base arm a uniformly random index in [0, 1) and learn nothing.
 
-    With `TopK` every super arm is equally likely; with other oracles the super arms that solve
-    their problem for random indices.
-
-    Args:
-        oracle: default oracle.
-        seed: seed of the random indices.
+    With `TopK` every super arm is equally likely; other oracles solve their problem for random
+    indices. The arguments are those of `Policy`.
 
     Examples:
         >>> from oclok.oracles import TopK

@@ -39,9 +39,7 @@ class Regret:
     """The regret of all rounds so far, as a distribution under the posterior.
 
     Attributes:
-        median: of the regret so far.
-        lower: lower end of an interval for it.
-        upper: its upper end.
+        median, lower, upper: of the regret so far.
         level: probability, under the posterior, that it is between `lower` and `upper`.
         per_round: what a further round is expected to cost, by the latest rounds kept.
         rounds: T, and how many of them, drawn uniformly, were looked at: `sampled`.
@@ -74,9 +72,8 @@ class Regret:
 class KeptRounds(Persistent):
     """A uniform sample of all rounds so far, of bounded size.
 
-    All rounds are kept until they are too many. Half of them, drawn at random, stay then, and of
-    later rounds the same fraction is kept as of those before. The next of these is drawn in
-    advance, so most rounds cost nothing.
+    When there are too many, a random half stays, and of later rounds the same fraction is kept.
+    The next of these is drawn in advance, so most rounds cost nothing.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -124,13 +121,13 @@ class KeptRounds(Persistent):
         Also the mean share of base arms that were played in them. None if there are no two rounds
         with two base arms.
         """
-        of = [entry for entry in self._kept if len(entry[1]) > 1]
-        if len(of) < 2:
+        found = [(X, S) for _, X, S, _ in self._kept if len(X) > 1]
+        if len(found) < 2:
             return None
-        of = [of[n] for n in np.sort(rng.permutation(len(of))[:rounds])]
-        arms = min(arms, *(len(entry[1]) for entry in of))
-        drawn = [entry[1][rng.permutation(len(entry[1]))[:arms]] for entry in of]
-        return np.stack(drawn), float(np.mean([len(e[2]) / len(e[1]) for e in of]))
+        found = [found[n] for n in np.sort(rng.permutation(len(found))[:rounds])]
+        arms = min(arms, *(len(X) for X, _ in found))
+        drawn = [X[rng.permutation(len(X))[:arms]] for X, _ in found]
+        return np.stack(drawn), float(np.mean([len(S) / len(X) for X, S in found]))
 
     def regrets(self, posterior: Posterior, rng: np.random.Generator) -> FloatArray:
         """Return r_t(f_s), shape (S, n), rounds in the order in which they were played."""
@@ -169,10 +166,7 @@ class Estimate:
         return cls(T, n, total, r[:, -max(1, n // 4) :].mean(axis=1))
 
     def is_stale(self, rounds: int) -> bool:
-        """Return whether twice as many rounds were played since as it looked at.
-
-        With a call per round, a call costs half of looking at a round.
-        """
+        """Return whether twice as many rounds were played since as it looked at."""
         return rounds - self.rounds >= 2 * max(self.sampled, 1)
 
     def at(self, rounds: int, level: float, calibration: Calibration) -> Regret:
@@ -190,5 +184,4 @@ class Estimate:
 
 
 def _entries(contexts: FloatArray) -> int:
-    """Return as how many entries `contexts` (M, D) count."""
     return len(contexts) * max(int(contexts.shape[1]), LEAST_DIMENSION)

@@ -17,7 +17,7 @@ from oclok.bench.labels import ACC, CC, OCLOK, RANDOM, soclok
 from oclok.bench.problems import Channels, Codependency, Crowdsourcing, Movies, Problem
 from oclok.policies.acc_ucb import ACCUCB
 from oclok.policies.base import Policy
-from oclok.policies.cc_mab import CCMAB
+from oclok.policies.grid import CCMAB
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.random import Random
 from oclok.posterior import Posterior, SparsePosterior
