@@ -1,7 +1,7 @@
 """tests/ mirrors src/oclok file by file; a file that is tested elsewhere says where.
 
 It does so in a line of its own: `# Tested in tests/<file>.py: <reason>.` In either case the tests
-use what the file defines: a name, a method, or what it is asked for by (a path, an option).
+use what the file defines: a name, a method, a path or an option.
 """
 
 from __future__ import annotations

@@ -48,13 +48,13 @@ def played(rounds: int = 3) -> OClokUCB:
 
 
 class Feedback(RuleBasedStateMachine):
-    """Outcomes in any order and in pieces, against a plain list of what was told."""
+    """Outcomes in any order and in pieces, against a plain list."""
 
     def __init__(self) -> None:
         super().__init__()
         self.policy: Policy = new_policy()
         self.rng = np.random.default_rng(7)
-        self.told: list[tuple[np.ndarray, float]] = []
+        self.learned: list[tuple[np.ndarray, float]] = []
         self.missing: dict[int, list[bool]] = {}
         self.decisions: dict[int, Decision] = {}
 
@@ -81,7 +81,7 @@ class Feedback(RuleBasedStateMachine):
             assert dumps(self.policy) == before
             return
         self.policy.update(decision, outcomes)
-        self.told += [(x, y) for x, y in zip(decision.contexts, outcomes, strict=True) if y == y]
+        self.learned += [(x, y) for x, y in zip(decision.contexts, outcomes, strict=True) if y == y]
         left = [m and not s for s, m in zip(seen, missing, strict=True)]
         if any(left):
             self.missing[t] = left
@@ -99,7 +99,7 @@ class Feedback(RuleBasedStateMachine):
     def observe(self, count: int) -> None:
         X, y = self.rng.random((count, 2)), self.rng.standard_normal(count)
         self.policy.observe(X, y)
-        self.told += zip(X, y, strict=True)
+        self.learned += zip(X, y, strict=True)
 
     @rule()
     def restart(self) -> None:
@@ -108,15 +108,15 @@ class Feedback(RuleBasedStateMachine):
         self.policy = policy
 
     @invariant()
-    def pending_is_what_was_not_told(self) -> None:
+    def pending_is_what_is_missing(self) -> None:
         assert [decision.round for decision in self.policy.pending] == sorted(self.missing)
-        assert len(self.policy.posterior) == len(self.told)
+        assert len(self.policy.posterior) == len(self.learned)
 
     def teardown(self) -> None:
-        if not self.told:
+        if not self.learned:
             return
         judge = ExactPosterior(RBF(0.5), 0.1)
-        judge.update([x for x, _ in self.told], [y for _, y in self.told])
+        judge.update([x for x, _ in self.learned], [y for _, y in self.learned])
         for ours, theirs in zip(
             self.policy.posterior.predict(CONTEXTS), judge.predict(CONTEXTS), strict=True
         ):

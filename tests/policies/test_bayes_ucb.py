@@ -46,7 +46,7 @@ def test_an_arm_that_is_known_loses_to_one_that_is_not_in_the_end() -> None:
     first = played.index(1)
     # The quantile of the unknown arm, N(0, 1), passes 1 when 1 - 1/(t+1) passes Φ(1) = 0.841.
     assert first + 1 == 6
-    assert played.count(1) < 5
+    assert played.count(1) == 1  # its outcome, -1, is enough
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {

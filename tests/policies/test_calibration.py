@@ -31,7 +31,7 @@ def world() -> tuple[np.ndarray, np.ndarray]:
 def play(
     seed: int, lengthscale: float = 1.0, noise: float = 1.0, rounds: int = 100, late: bool = False
 ) -> OClokUCB:
-    """Return a policy after `rounds`, whose lengthscale and noise are so many times the true."""
+    """Return a policy after `rounds`, with multiples of the true lengthscale and noise."""
     rng = np.random.default_rng(seed)
     X, root = world()
     f = root @ rng.standard_normal(len(X))

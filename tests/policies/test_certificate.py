@@ -48,7 +48,7 @@ class Run:
 
 
 def play(seed: int, posterior: Posterior, delay: float = 0.0, rounds: int = ROUNDS) -> Run:
-    """Play rounds of random points; each outcome comes after so many rounds on average."""
+    """Play rounds of random points; each outcome comes `delay` rounds late on average."""
     rng = np.random.default_rng(seed)
     X, root = world()
     f = root @ rng.standard_normal(POINTS)
@@ -87,28 +87,22 @@ def test_regret_is_under_the_certificate_and_means_are_in_the_band(
 ) -> None:
     runs = [play(seed, new_posterior(), delay) for seed in range(seeds)]
     assert np.mean([run.in_band.all() for run in runs]) >= 1 - DELTA
-    for name in ("from_widths", "from_information"):
-        holds = [(run.regret <= getattr(run, name)).all() for run in runs]
-        assert np.mean(holds) >= 1 - DELTA
     for run in runs:
         certificate = run.policy.certificate()
+        assert (run.regret <= run.from_widths).all()
         assert (run.from_widths <= run.from_information).all()
         scale = 2 * (certificate.largest_eigenvalue + NOISE_STD**2)
         assert certificate.information_gain >= run.sum_variances / scale
-        # Where every mean is in the band, the bound is no matter of luck.
-        if run.in_band.all():
-            assert (run.regret <= run.from_widths).all()
 
 
 def test_the_band_is_not_wide_for_nothing() -> None:
-    """Arms leave a band of half the width in most runs: the test above can fail."""
+    """Regret exceeds a quarter of the bound in some round: the test above can fail."""
     inside = []
     for seed in range(20):
-        posterior = new_posterior()
-        run = play(seed, posterior)
-        widths = np.diff(run.from_widths, prepend=0) / 4
-        inside.append((np.diff(run.regret, prepend=0) <= widths).all())
-    assert np.mean(inside) < 0.9
+        run = play(seed, new_posterior())
+        quarter = np.diff(run.from_widths, prepend=0) / 4
+        inside.append((np.diff(run.regret, prepend=0) <= quarter).all())
+    assert not all(inside)
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -151,12 +145,9 @@ def test_every_number_is_that_of_a_plain_recomputation(late: bool) -> None:
     assert certificate.information_gain == pytest.approx(gain, rel=1e-8)
     bound = math.sqrt(8 * 1.5**2 * (eigenvalue + NOISE_STD**2) * K * sum(betas) * gain)
     assert certificate.from_information == pytest.approx(bound, rel=1e-7)
-    if late:
-        assert certificate.information_gain > policy.posterior.information_gain
-    else:
-        assert certificate.information_gain == pytest.approx(
-            policy.posterior.information_gain, rel=1e-8
-        )
+    surplus = certificate.information_gain / policy.posterior.information_gain - 1
+    assert surplus >= -1e-8
+    assert (surplus > 1e-8) == late
 
 
 def test_the_dictionary_has_nearly_the_certificate_of_the_exact_posterior() -> None:

@@ -50,7 +50,7 @@ def regret_and_bound(
         policy: a new policy.
         mixed: another kind of oracle in each round.
         greedy: a greedy solver, whose regret is against α times the best.
-        latest: outcomes arrive up to so many rounds late.
+        latest: rounds by which an outcome may be late.
         missing: share of outcomes that never arrive, whatever they are.
         warm: outcomes observed before the first round.
     """
@@ -159,7 +159,7 @@ def test_outcomes_that_stay_away_because_they_are_poor_break_the_bound() -> None
             chosen.discard(decision)
         else:
             chosen.update(decision, outcome)
-    told = chosen.certificate()
-    assert regret > told.from_widths
-    arrival = next(each for each in told.assumptions if each.name == "arrival")
+    certificate = chosen.certificate()
+    assert regret > certificate.from_widths
+    arrival = next(each for each in certificate.assumptions if each.name == "arrival")
     assert arrival.verdict == "unchecked"

@@ -66,8 +66,7 @@ def test_it_learns_what_a_linear_policy_cannot():
     neural = total(NeuralLinear(0.1, TopK(3), hidden=(20,), train_every=60, seed=0))
     linear = total(C2UCB(TopK(3)))
     best = 60 * 3 * 1.0
-    assert neural > 0.85 * best
-    assert linear < 0.7 * best
+    assert best - neural < (best - linear) / 2
 
 
 def test_a_loaded_policy_has_the_same_network_and_goes_on_alike():

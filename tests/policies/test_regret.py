@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok.errors import InputError
@@ -39,10 +40,10 @@ def test_intervals_cover_the_true_regret_as_often_as_they_say() -> None:
     for seed in range(120):
         policy = BayesUCB(KERNEL, NOISE_STD, TopK(K))
         true = play(policy, seed)
-        told = policy.regret(level=0.9)
-        assert told.lower <= told.median <= told.upper
-        covered.append(told.lower <= true <= told.upper)
-    assert 0.8 <= np.mean(covered) <= 0.97
+        believed = policy.regret(level=0.9)
+        assert believed.lower <= believed.median <= believed.upper
+        covered.append(believed.lower <= true <= believed.upper)
+    assert binomtest(sum(covered), len(covered), 0.9).pvalue > 0.01
 
 
 @pytest.mark.parametrize(
@@ -55,13 +56,13 @@ def test_intervals_cover_the_true_regret_as_often_as_they_say() -> None:
     ],
     ids=["dictionary", "thompson", "exact", "sparse"],
 )
-def test_every_policy_with_a_posterior_tells_it(make: Any) -> None:
+def test_every_policy_with_a_posterior_has_one(make: Any) -> None:
     policy: Any = make()
     true = play(policy, 3, rounds=90)
-    told = policy.regret()
-    assert told.rounds == told.sampled == 90
-    assert told.median == pytest.approx(true, rel=0.35)
-    assert "not a proof" in str(told)
+    believed = policy.regret()
+    assert believed.rounds == believed.sampled == 90
+    assert believed.lower <= true <= believed.upper
+    assert "not a proof" in str(believed)
 
 
 def test_it_is_far_below_the_certificate() -> None:
@@ -76,10 +77,10 @@ def test_rounds_that_were_not_kept_widen_the_interval(monkeypatch: pytest.Monkey
         monkeypatch.setattr(regret, "MOST_ROUNDS", most)
         policy = BayesUCB(KERNEL, NOISE_STD, TopK(K))
         true = play(policy, 5, rounds=60)
-        told = policy.regret(0.99)
-        assert min(60, most // 2) <= told.sampled <= most
-        assert told.lower <= true <= told.upper
-        widths.append(told.upper - told.lower)
+        believed = policy.regret(0.99)
+        assert min(60, most // 2) <= believed.sampled <= most
+        assert believed.lower <= true <= believed.upper
+        widths.append(believed.upper - believed.lower)
     assert widths[1] > widths[0]
 
 
@@ -88,7 +89,7 @@ def test_what_is_kept_of_past_rounds_is_bounded() -> None:
     for n in range(400):
         kept.add(np.zeros((50 + n, 20)), np.arange(2), TopK(2))
     assert len(kept) <= regret.MOST_ROUNDS
-    assert len(dumps(kept)) < 3_000_000
+    assert len(dumps(kept)) < 8 * regret.MOST_ENTRIES + 1_000 * regret.MOST_ROUNDS
 
 
 def test_of_rounds_with_many_arms_fewer_are_kept() -> None:
@@ -116,13 +117,13 @@ def test_asking_changes_nothing_and_a_loaded_policy_says_the_same(tmp_path: Any)
     policy = BayesUCB(KERNEL, NOISE_STD, Partition(np.arange(25) % 5, limits=1))
     play(policy, 1, rounds=10)
     before = dumps(policy)
-    told = policy.regret()
+    believed = policy.regret()
     assert dumps(policy) == before
     policy.save(tmp_path / "policy")
     loaded = Policy.load(tmp_path / "policy")
     check_alike(loaded, policy, "a loaded policy")
     assert isinstance(loaded, BayesUCB)
-    assert loaded.regret().median == pytest.approx(told.median, rel=1e-6)
+    assert loaded.regret().median == pytest.approx(believed.median, rel=1e-6)
 
 
 def test_in_between_it_is_extrapolated() -> None:
@@ -136,8 +137,8 @@ def test_in_between_it_is_extrapolated() -> None:
 
 
 def test_without_rounds_there_is_no_regret() -> None:
-    told = BayesUCB(KERNEL, NOISE_STD, TopK(K)).regret()
-    assert (told.median, told.lower, told.upper, told.rounds) == (0.0, 0.0, 0.0, 0)
+    believed = BayesUCB(KERNEL, NOISE_STD, TopK(K)).regret()
+    assert (believed.median, believed.lower, believed.upper, believed.rounds) == (0.0, 0.0, 0.0, 0)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1, "high", None])

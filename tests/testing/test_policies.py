@@ -54,7 +54,7 @@ def test_every_policy_conforms(name: str) -> None:
 
 
 class Sleepwalker(OClokUCB):
-    """Counts rounds when it is asked for indices."""
+    """Counts a round with every call of `index`."""
 
     def index(self, contexts: Any) -> Any:
         self.round += 1

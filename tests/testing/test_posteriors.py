@@ -45,14 +45,18 @@ def test_the_suite_goes_by_the_dimension_it_is_given() -> None:
 
 class NoPrior(ExactPosterior):
     def predict(self, contexts: Any) -> Any:
-        told = super().predict(contexts)
-        return told if len(self) else replace(told, mean=told.mean + 0.1)
+        prediction = super().predict(contexts)
+        return prediction if len(self) else replace(prediction, mean=prediction.mean + 0.1)
 
 
 class WithNoise(ExactPosterior):
     def predict(self, contexts: Any) -> Any:
-        told = super().predict(contexts)
-        return replace(told, std=np.hypot(told.std, self.noise_std)) if len(self) else told
+        prediction = super().predict(contexts)
+        return (
+            replace(prediction, std=np.hypot(prediction.std, self.noise_std))
+            if len(self)
+            else prediction
+        )
 
 
 class Counting(ExactPosterior):
@@ -159,8 +163,8 @@ def test_the_suite_catches_an_approximation_that_claims_to_be_exact() -> None:
 def test_the_suite_catches_a_posterior_that_is_off_by_little() -> None:
     class Off(ExactPosterior):
         def predict(self, contexts: Any) -> Any:
-            told = super().predict(contexts)
-            return replace(told, mean=told.mean * (1 + 1e-6))
+            prediction = super().predict(contexts)
+            return replace(prediction, mean=prediction.mean * (1 + 1e-6))
 
     with pytest.raises(AssertionError, match="mean after"):
         check_posterior(lambda: Off(RBF(0.5), 0.1))
