@@ -365,6 +365,6 @@ def test_only_the_latest_pending_arms_are_conditioned_on() -> None:
     contexts = [policy.select(rng.random((8, 2))).contexts for _ in range(5)]
     pending = Pending()
     for decision in policy.pending:
-        pending.set(decision, np.ones(len(decision), dtype=bool))
+        pending.add(decision)
     np.testing.assert_array_equal(pending.contexts(10), np.vstack(contexts)[-10:])
     np.testing.assert_array_equal(pending.contexts(100), np.vstack(contexts))

@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from oclok import UCB
+from oclok import UCB, Agent
 from oclok.errors import InputError
 from oclok.oracles import TopK
 from oclok.testing import check_policy
@@ -50,3 +50,10 @@ def test_it_conforms() -> None:
 def test_an_oracle_in_the_place_of_the_kernel_is_an_error_that_says_where_it_goes():
     with pytest.raises(InputError, match=r"UCB\(oracle=TopK"):
         UCB(TopK(2))
+
+
+def test_where_nothing_can_be_proven_a_decision_says_nothing_of_exactness() -> None:
+    assert UCB(oracle=TopK(2)).select(x).is_exact is None
+    arms = {str(n): {"x": row[0], "y": row[1]} for n, row in enumerate(x)}
+    assert "is_exact" not in Agent(TopK(2)).decide(arms).to_dict()
+    assert UCB(RBF(0.5), 0.1, TopK(2)).select(x).is_exact
