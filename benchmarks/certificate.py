@@ -8,17 +8,15 @@ import numpy as np
 
 from benchmarks import workload
 from benchmarks.report import Result, Row, Target, say
-from oclok import Decision, OClokUCB
-from oclok.oracles import Oracle
-from oclok.policies.base import Belief
-from oclok.policies.gp import GPPolicy
+from oclok import OClokUCB
+from oclok.policies import GPPolicy, Played
 
 
 class Uncertified(OClokUCB):
     """O'CLOK-UCB that keeps no certificate."""
 
-    def _record(self, decision: Decision, belief: Belief, oracle: Oracle) -> None:
-        GPPolicy._record(self, decision, belief, oracle)
+    def _record(self, played: Played) -> None:
+        GPPolicy._record(self, played)
 
 
 def run(quick: bool) -> Result:

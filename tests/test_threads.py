@@ -18,7 +18,7 @@ def test_small_work_and_busy_machines_use_one_thread_and_what_was_set_comes_back
 ) -> None:
     import scipy.linalg.blas  # noqa: F401  (loads its library)
 
-    monkeypatch.setattr("oclok.threads.UNASKED", 0)
+    monkeypatch.setattr("oclok.threads.UNREAD", 0)
     for _ in range(200):  # until the number of threads is read again
         with blas_threads(0.0):
             pass

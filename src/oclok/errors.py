@@ -65,7 +65,7 @@ class DataError(OclokError):
 
 
 class ExperimentError(OclokError):
-    """An experiment cannot be run as asked."""
+    """An experiment cannot be run with these settings."""
 
 
 class MissingExtraError(OclokError, ImportError):

@@ -2,8 +2,8 @@
 
 NumPy and SciPy bring a BLAS library each, each with a pool of threads that spin while they
 wait. Alternating between two pools makes rounds many times slower, so the posteriors make their
-large calls through SciPy's library alone, and below `SMALL`
-floating-point operations, or when the machine is busy, a call runs on one thread.
+large calls through SciPy's library alone, and a call below `SMALL` operations, or on a busy
+machine, runs on one thread.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from typing import Any
 #: Operations below which one thread is used: a second one gains little on an idle machine, and
 #: costs a multiple on a busy one.
 SMALL = 5e7
-#: Calls until the number of threads is asked for again, once it was 1: asking takes 10 µs of a
-#: round of 600.
-UNASKED = 100
-
+#: Calls until the number of threads is read again, once it was 1: reading it takes 10 µs.
+UNREAD = 100
 
 #: By these an operator chooses the number of threads.
 _VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
-_unasked = 0
+_unread = 0
 
 
 class blas_threads:  # noqa: N801  (used as a statement: `with blas_threads(work):`)
@@ -35,9 +33,9 @@ class blas_threads:  # noqa: N801  (used as a statement: `with blas_threads(work
         self._before: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
-        global _unasked
-        if _unasked:
-            _unasked -= 1
+        global _unread
+        if _unread:
+            _unread -= 1
         elif self._work < SMALL or _is_busy():
             for library in _libraries():
                 threads = library.get_num_threads()
@@ -45,7 +43,7 @@ class blas_threads:  # noqa: N801  (used as a statement: `with blas_threads(work
                     library.set_num_threads(1)
                     self._before.append((library, threads))
             if not self._before:
-                _unasked = UNASKED
+                _unread = UNREAD
 
     def __exit__(self, *exception: object) -> None:
         for library, threads in self._before:

@@ -193,7 +193,7 @@ def check_kernel(kernel: object) -> None:
 
 
 def _is_safe(contexts: object) -> TypeGuard[FloatArray]:
-    """Return whether `contexts` are floats that nobody can write to: no copy is needed."""
+    """Return whether `contexts` are read-only floats: no copy is needed."""
     if type(contexts) is not np.ndarray or contexts.dtype != np.float64:
         return False
     return contexts.flags.c_contiguous and not contexts.flags.writeable and contexts.base is None

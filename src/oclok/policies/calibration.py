@@ -30,7 +30,7 @@ from oclok.typing import FloatArray
 LEAST_OUTCOMES = 50
 #: Probability that a model which is right is ever called otherwise.
 FALSE_ALARM = 0.01
-#: The verdict is quickest at about eight times as many outcomes.
+#: r of the boundary: the verdict is quickest at about 8 r outcomes.
 TIGHT = 10.0
 #: A spread within this factor of 1 is no verdict, however certain.
 NOTABLE = 1.3
@@ -72,8 +72,7 @@ class Calibration:
         shares = ", ".join(
             f"{share:.0%} in the {level:.0%} band" for level, share in self.coverage.items()
         )
-        is_neither = self.verdict == "neither"
-        verdict = "neither over- nor underconfident" if is_neither else self.verdict
+        verdict = self.verdict.replace("neither", "neither over- nor underconfident")
         return (
             f"{verdict} (p = {self.p_value:.2g}): residuals spread {self.spread:.2f} times "
             f"what was predicted, 99% interval {low:.2f} to {high:.2f}; {shares}; "

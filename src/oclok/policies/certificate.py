@@ -41,9 +41,8 @@ class Assumption:
     Attributes:
         name: "prior", "kernel", "arrival" or "oracle".
         statement: what is assumed.
-        verdict: "holds" if it is known to; "contradicted" if the data or the settings speak
-            against it, "not contradicted" if they could and do not; "unchecked" if nothing here
-            can tell.
+        verdict: "contradicted" if the data or the settings speak against it, "not contradicted" if
+            they could and do not; "unchecked" where neither can.
         reason: why.
     """
 

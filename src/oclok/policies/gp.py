@@ -118,11 +118,10 @@ class GPPolicy(Policy):
     def regret(self, level: float = 0.95) -> Regret:
         """Return how much was left on the table so far, as the posterior sees it.
 
-        A belief under the prior, not a proof: for that see `certificate`. It looks at up to 256
-        rounds, and is computed anew when twice as many were played since; in between it is
-        extrapolated. Called every round, that costs about half a millisecond per call with oracles
-        that solve for all samples at once (`TopK`), otherwise 48 solves, and ten times as much with
-        a mixture.
+        A belief under the prior, not a proof: for that see `certificate`. It is computed from up to
+        256 rounds, again after twice that number of further rounds, and extrapolated in between.
+        Called every round, that costs half a millisecond per call with oracles that solve for all
+        samples at once (`TopK`), otherwise 48 solves, and ten times that with a mixture.
 
         Args:
             level: probability, under the posterior, of the interval.

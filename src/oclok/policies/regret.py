@@ -166,7 +166,7 @@ class Estimate:
         return cls(T, n, total, r[:, -max(1, n // 4) :].mean(axis=1))
 
     def is_stale(self, rounds: int) -> bool:
-        """Return whether twice as many rounds were played since as it looked at."""
+        """Return whether two further rounds were played for each one in it."""
         return rounds - self.rounds >= 2 * max(self.sampled, 1)
 
     def at(self, rounds: int, level: float, calibration: Calibration) -> Regret:

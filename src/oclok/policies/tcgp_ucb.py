@@ -178,7 +178,7 @@ class TCGPUCB(OClokUCB):
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn from data that the policy did not choose: contexts (N, D), outcomes (N, 2).
 
-        Reward outcomes alone, shape (N,), tell nothing of groups.
+        Reward outcomes alone, shape (N,), say nothing of groups.
         """
         array = as_numbers(outcomes, "outcomes", OutcomeError)
         if array.ndim == 1:

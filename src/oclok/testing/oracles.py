@@ -49,7 +49,7 @@ def check_oracle(
     """Raise an `AssertionError` that says what is wrong with `oracle`.
 
     Its super arms must be feasible, ascending, worth `alpha` times the best one (in a share of
-    `beta` of all runs), and the same when asked again (if `beta` is 1) or saved and loaded. It
+    `beta` of all runs), and the same in a second call (if `beta` is 1) and once loaded. It
     must refuse bad indices, and raise `InfeasibleError` only where nothing is feasible. What it
     claims beyond that must hold: `lipschitz`, where it is not None, and `is_stable`, where that
     is True. If it can include and exclude base arms (`given`), it must do so as well as `alpha`
@@ -58,7 +58,7 @@ def check_oracle(
     Args:
         oracle: an oracle for at most 14 base arms.
         arms: number of base arms, for an oracle that takes any (`size` None). Its super arms
-            are then judged against feasible ones with as many base arms.
+            are then judged against feasible ones of the same size.
         instances: number of random indices, drawn from the families in turn.
         seed: seed of their randomness.
         families: kinds of indices to try: "normal", "unit" (in [0, 1]), "equal", "negative",

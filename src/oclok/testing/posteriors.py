@@ -72,7 +72,7 @@ def _check_prior(posterior: Posterior, x: FloatArray, one_kernel: bool) -> None:
     check(len(posterior) == 0, f"a new posterior must have learned 0; got {len(posterior)}")
     check(
         posterior.dimension in (None, x.shape[1]),
-        "before any data the dimension must be None, or what the kernel asks for",
+        "before any data the dimension must be None, or the kernel's",
     )
     check(posterior.rank == 0, f"before any data the rank must be 0; got {posterior.rank}")
     check_close(posterior.information_gain, 0.0, ROUNDING, "information gain before any data")

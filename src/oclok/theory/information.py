@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Choices between two evaluations of the second upper bound.
 CHOICES_PER_BOUND = 64
-#: Largest rounding of K, relative to σ², for which the logarithm is right to about as many nats.
+#: Largest rounding of K relative to σ²; the error of the gain is about that, in nats.
 LARGEST_ROUNDING = 1e-3
 
 
@@ -203,5 +203,5 @@ def _check_noise(kernel: Kernel, X: FloatArray, count: int, noise_variance: floa
 def _too_small(count: int, noise_variance: float) -> NumericalError:
     return NumericalError(
         f"noise_std={math.sqrt(noise_variance):g} is too small for double precision: K + σ²I of "
-        f"{count} contexts cannot be told from K; give a larger noise_std"
+        f"{count} contexts is K in floats; give a larger noise_std"
     )
