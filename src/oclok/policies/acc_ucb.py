@@ -54,7 +54,6 @@ class ACCUCB(Policy):
         v2: v₂; centres of cells at depth h are at least v₂ρ^h apart.
         rho: ρ, by which cells shrink with each depth. ½ is right for N = 2^D, N^(-1/D) for any N.
         children: N, of which 2^D must be a power; 2^D if left out.
-        oracle: default oracle.
         seed: seed of the random indices in the first rounds.
 
     Attributes:

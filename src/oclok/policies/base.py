@@ -132,9 +132,7 @@ class Policy(Persistent, ABC):
     def select(self, contexts: ArrayLike, oracle: Oracle | None = None) -> Decision:
         """Choose a super arm among base arms with `contexts`, shape (M, D). Counts t up.
 
-        Args:
-            contexts: one row per base arm that is available in this round.
-            oracle: feasible super arms of this round; the policy's own if left out.
+        `oracle` describes the feasible super arms of this round; the policy's own if left out.
         """
         proposal = self.propose(contexts, oracle, self._waiting())
         self.commit(proposal)
@@ -159,11 +157,8 @@ class Policy(Persistent, ABC):
     ) -> Proposal:
         """Return what `select` would choose, and why. Changes nothing.
 
-        Args:
-            contexts: one row per base arm that is available in this round.
-            oracle: feasible super arms of this round; the policy's own if left out.
-            pending: contexts (P, D) of base arms whose outcomes are outstanding, oldest first;
-                only the latest 512 count, and only where `uses_pending`.
+        `pending` are contexts (P, D) of base arms whose outcomes are outstanding, oldest first;
+        only the latest 512 count, and only where `uses_pending`.
         """
         chosen_by = self._oracle_for(oracle)
         X = self._as_contexts(contexts)

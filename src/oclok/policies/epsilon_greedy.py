@@ -35,8 +35,6 @@ class EpsilonGreedy(Policy):
     Args:
         regressor: a scikit-learn regressor, which is not changed.
         epsilon: ε, probability of exploration in a round.
-        oracle: default oracle.
-        seed: seed of the exploration.
 
     Examples:
         >>> from sklearn.neighbors import KNeighborsRegressor

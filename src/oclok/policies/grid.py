@@ -33,8 +33,6 @@ class GridPolicy(Policy):
     Args:
         dimension: D; contexts lie in the unit cube [0, 1]^D.
         cells: number of cells a side.
-        oracle: default oracle.
-        seed: seed of the policy's own randomness, if it has any.
     """
 
     def __init__(
@@ -106,8 +104,6 @@ class CCMAB(GridPolicy):
         horizon: T, the number of rounds that will be played. It sets the grid; to go on beyond
             it is allowed.
         dimension: D; contexts lie in the unit cube [0, 1]^D.
-        oracle: default oracle.
-        seed: seed of the random order.
 
     Examples:
         >>> from oclok.oracles import TopK

@@ -51,7 +51,6 @@ class C2UCB(LinearPolicy):
     outcomes so far and V = λI + Σ xxᵀ (their Algorithm 1).
 
     Args:
-        oracle: default oracle.
         width: α, the same in every round.
         penalty: λ of the ridge estimate.
 
@@ -83,9 +82,7 @@ class LinearThompson(LinearPolicy):
 
     Args:
         noise_std: σ, standard deviation of the outcomes' noise.
-        oracle: default oracle.
         prior_std: standard deviation of each weight before any data.
-        seed: seed of the samples.
 
     Examples:
         >>> from oclok.oracles import TopK

@@ -34,7 +34,6 @@ class NeuralLinear(LinearThompson):
 
     Args:
         noise_std: σ, standard deviation of the outcomes' noise.
-        oracle: default oracle.
         hidden: how many units each hidden layer has.
         train_every: number of new outcomes after which the network is trained anew.
         prior_std: standard deviation of f before any data, roughly.

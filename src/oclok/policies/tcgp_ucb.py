@@ -136,7 +136,7 @@ class TCGPUCB(OClokUCB):
         count: lower the threshold, or play nothing.
 
         Args:
-            contexts: one row per base arm that is available in this round.
+            contexts: one row per base arm.
             oracle: feasible super arms of this round; the policy's own if left out. With
                 groups, an oracle for any number of base arms, or a function that is given the
                 positions, ascending, of the arms that remain and returns an oracle for these.

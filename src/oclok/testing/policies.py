@@ -266,6 +266,7 @@ def _check_saving(policy: Policy, rounds: _Rounds) -> None:
         with unchanged(policy, "save"):
             policy.save(path)
         loaded = type(policy).load(path)
+    check(type(loaded) is type(policy), "loading gave another class")
     check(saved(loaded) == saved(policy), "a loaded policy would be saved as another file")
     check(loaded.pending == policy.pending, "a loaded policy waits for other outcomes")
     rest = np.where(np.isnan(piece), 0.5, np.nan)
@@ -285,14 +286,12 @@ def _check_saving(policy: Policy, rounds: _Rounds) -> None:
     for one in (policy, loaded):
         one.update(late, outcomes)
     check_alike(loaded, policy, "a loaded policy that went on")
-    check(type(loads(saved(policy))) is type(policy), "loading gave another class")
 
 
 def _check_learns_from_update(policy: Policy, rounds: _Rounds) -> None:
     rounds.play(policy, 2)
     decision = policy.select(rounds.contexts())
-    outcomes = rounds.outcomes(decision)
-    twin = _twin(policy)
+    outcomes, twin = rounds.outcomes(decision), _twin(policy)
     policy.update(decision, outcomes)
     twin.update(decision, -outcomes)
     check(
@@ -307,9 +306,8 @@ def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
 
     Over several rounds, as some of them may be spent on exploration whatever was seen.
     """
-    contexts = rounds.contexts()
+    contexts, twin = rounds.contexts(), _twin(policy)
     outcomes = np.sin(5 * contexts[:, 0])
-    twin = _twin(policy)
     for one, sign in ((policy, 1.0), (twin, -1.0)):
         one.observe(np.repeat(contexts, SEEN, axis=0), np.repeat(sign * outcomes, SEEN))
     moved = 0.0

@@ -6,6 +6,7 @@ X, y    contexts (N, D) and outcomes (N,) to learn        x    contexts to predi
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -58,17 +59,28 @@ def check_posterior(
     rng = np.random.default_rng(seed)
     X, x = rng.random((OBSERVATIONS, dimension)), rng.random((PLACES, dimension))
     y = np.sin(5 * X[:, 0]) + 0.1 * rng.standard_normal(OBSERVATIONS)
-    _check_prior(make(), x, one_kernel)
-    _check_learning(make(), X, y, x, one_kernel)
-    _check_bad_input(make(), X, y, x, one_kernel)
-    _check_copies(make(), X, y, x)
+    data = _Data(X, y, x, one_kernel, tolerance)
+    _check_prior(make(), data)
+    _check_learning(make(), data)
+    _check_bad_input(make(), data)
+    _check_copies(make(), data)
     if exact:
-        _check_textbook(make(), X, y, x, tolerance)
-        _check_batches(make, X, y, x, tolerance, rng)
-        _check_std_shrinks(make(), X, y, x, tolerance)
+        _check_textbook(make(), data)
+        _check_batches(make, data, rng)
+        _check_std_shrinks(make(), data)
 
 
-def _check_prior(posterior: Posterior, x: FloatArray, one_kernel: bool) -> None:
+@dataclass(frozen=True)
+class _Data:
+    X: FloatArray
+    y: FloatArray
+    x: FloatArray
+    one_kernel: bool
+    tolerance: float
+
+
+def _check_prior(posterior: Posterior, data: _Data) -> None:
+    x = data.x
     check(len(posterior) == 0, f"a new posterior must have learned 0; got {len(posterior)}")
     check(
         posterior.dimension in (None, x.shape[1]),
@@ -79,52 +91,43 @@ def _check_prior(posterior: Posterior, x: FloatArray, one_kernel: bool) -> None:
     with unchanged(posterior, "predict"):
         mean, std = posterior.predict(x)
     check_close(mean, np.zeros(len(x)), 0.0, "mean before any data")
-    if not one_kernel:
-        return
-    prior = _prior_variance(posterior, x)
-    check_close(std, np.sqrt(prior), ROUNDING, "std before any data", np.sqrt(prior.max()))
-    K = posterior.kernel(x)
-    check_close(posterior.covariance(x), K, ROUNDING, "covariance before any data", prior.max())
+    if data.one_kernel:
+        K, prior = posterior.kernel(x), _prior_variance(posterior, x)
+        most = float(prior.max())
+        check_close(std, np.sqrt(prior), ROUNDING, "std before any data", np.sqrt(most))
+        check_close(posterior.covariance(x), K, ROUNDING, "covariance before any data", most)
 
 
-def _check_learning(
-    posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray, one_kernel: bool
-) -> None:
-    learned, gain = 0, 0.0
+def _check_learning(posterior: Posterior, data: _Data) -> None:
+    X, y, learned = data.X, data.y, 0
     for start, stop in ((0, 1), (1, 8), (8, len(X))):
         posterior.update(X[start:stop], y[start:stop])
         learned += stop - start
         check(len(posterior) == learned, f"len is {len(posterior)} after {learned} outcomes")
         check(posterior.dimension == X.shape[1], f"dimension is {posterior.dimension}")
-        inducing = posterior.inducing
-        check(
-            inducing.shape == (posterior.rank, X.shape[1]),
-            f"inducing has shape {inducing.shape}; expected ({posterior.rank}, {X.shape[1]})",
-        )
+        shape, expected = posterior.inducing.shape, (posterior.rank, X.shape[1])
+        check(shape == expected, f"inducing has shape {shape}; expected {expected}")
         check(posterior.rank <= learned, f"rank {posterior.rank} exceeds {learned} outcomes")
         gain = posterior.information_gain
         check(np.isfinite(gain) and gain > 0, f"information gain is {gain} after outcomes")
-        _check_moments(posterior, x, one_kernel)
-        _check_moments(posterior, X[:learned], one_kernel)
+        _check_moments(posterior, data.x, data.one_kernel)
+        _check_moments(posterior, X[:learned], data.one_kernel)
 
 
 def _check_moments(posterior: Posterior, x: FloatArray, one_kernel: bool) -> None:
     with unchanged(posterior, "predict or covariance"):
         mean, std = posterior.predict(x)
         covariance = posterior.covariance(x)
-    again_mean, again_std = posterior.predict(x)
-    check(
-        np.array_equal(mean, again_mean) and np.array_equal(std, again_std),
-        "two calls of predict in a row gave different numbers",
-    )
-    count = len(x)
-    check(mean.shape == (count,), f"mean has shape {mean.shape}; expected ({count},)")
-    check(std.shape == (count,), f"std has shape {std.shape}; expected ({count},)")
-    check(
-        covariance.shape == (count, count),
-        f"covariance has shape {covariance.shape}; expected ({count}, {count})",
-    )
-    for name, value in (("mean", mean), ("std", std), ("covariance", covariance)):
+    for one, other in zip((mean, std), posterior.predict(x), strict=True):
+        same = np.array_equal(one, other)
+        check(same, "two calls of predict in a row gave different numbers")
+    M = len(x)
+    for name, value, shape in (
+        ("mean", mean, (M,)),
+        ("std", std, (M,)),
+        ("covariance", covariance, (M, M)),
+    ):
+        check(value.shape == shape, f"{name} has shape {value.shape}; expected {shape}")
         check(value.dtype == np.float64, f"{name} has dtype {value.dtype}; expected float64")
         check(np.isfinite(value).all(), f"{name} is not finite")
     prior = _prior_variance(posterior, x)
@@ -137,17 +140,15 @@ def _check_moments(posterior: Posterior, x: FloatArray, one_kernel: bool) -> Non
     check_close(covariance, covariance.T, ROUNDING, "covariance and its transpose", scale)
     check_close(np.diag(covariance), std**2, ROUNDING, "diagonal of covariance and std²", scale)
     least = float(np.linalg.eigvalsh((covariance + covariance.T) / 2)[0])
-    check(least >= -ROUNDING * scale * count, f"covariance has an eigenvalue of {least:.3g}")
+    check(least >= -ROUNDING * scale * M, f"covariance has an eigenvalue of {least:.3g}")
 
 
-def _check_bad_input(
-    posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray, one_kernel: bool
-) -> None:
-    some, seen = X[:5], y[:5]
+def _check_bad_input(posterior: Posterior, data: _Data) -> None:
+    some, seen = data.X[:5], data.y[:5]
     for what, bad in bad_contexts(some).items():
         if what != "contexts of another dimension":
             check_refused(posterior, what, posterior.update, bad, seen)
-    posterior.update(X, y)
+    posterior.update(data.X, data.y)
     for what, bad in bad_contexts(some).items():
         many = np.zeros(6 if "ragged" in what else 5)
         check_refused(posterior, what, posterior.update, bad, many)
@@ -155,11 +156,11 @@ def _check_bad_input(
         check_refused(posterior, what, posterior.covariance, bad)
     for what, bad in bad_outcomes(seen).items():
         check_refused(posterior, what, posterior.update, some, bad)
-    _check_moments(posterior, x, one_kernel)
+    _check_moments(posterior, data.x, data.one_kernel)
 
 
-def _check_copies(posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray) -> None:
-    half = len(X) // 2
+def _check_copies(posterior: Posterior, data: _Data) -> None:
+    X, y, half = data.X, data.y, len(data.X) // 2
     contexts, outcomes = X[:half].copy(), y[:half].copy()
     posterior.update(contexts, outcomes)
     with unchanged(posterior, "writing to the arrays that update was given"):
@@ -167,17 +168,20 @@ def _check_copies(posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatAr
     with unchanged(posterior, "writing to `inducing`"):
         posterior.inducing[:] = 9.0
     posterior.predict(X[half:])
-    loaded = loads(saved(posterior))
-    check(type(loaded) is type(posterior), f"loading a saved posterior gave {type(loaded)}")
-    for name, other in (("copy", posterior.copy()), ("loaded copy", loaded)):
-        assert isinstance(other, Posterior)
-        twin = loads(saved(posterior))
-        assert isinstance(twin, Posterior)
-        _check_same(other, posterior, x, f"a {name}")
+    for name, other in (("copy", posterior.copy()), ("loaded copy", _loaded(posterior))):
+        twin = _loaded(posterior)
+        _check_same(other, posterior, data.x, f"a {name}")
         with unchanged(posterior, f"an update of its {name}"):
             other.update(X[half:], y[half:])
         twin.update(X[half:], y[half:])
-        _check_same(other, twin, x, f"a {name} that learned on")
+        _check_same(other, twin, data.x, f"a {name} that learned on")
+
+
+def _loaded(posterior: Posterior) -> Posterior:
+    loaded = loads(saved(posterior))
+    if type(loaded) is not type(posterior):
+        raise AssertionError(f"loading a saved posterior gave {type(loaded)}")
+    return loaded
 
 
 def _check_same(one: Posterior, other: Posterior, x: FloatArray, what: str) -> None:
@@ -187,63 +191,48 @@ def _check_same(one: Posterior, other: Posterior, x: FloatArray, what: str) -> N
         check(np.array_equal(a, b), f"{what} predicts another {name}, by {abs(a - b).max():.3g}")
 
 
-def _check_textbook(
-    posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray, tolerance: float
-) -> None:
-    for n in (1, 7, len(X)):
-        posterior.update(X[len(posterior) : n], y[len(posterior) : n])
-        _check_against_textbook(posterior, X[:n], y[:n], x, tolerance, f"after {n} outcomes")
+def _check_textbook(posterior: Posterior, data: _Data) -> None:
+    for n in (1, 7, len(data.X)):
+        new = slice(len(posterior), n)
+        posterior.update(data.X[new], data.y[new])
+        _check_against_textbook(posterior, data, n, f"after {n} outcomes")
 
 
-def _check_batches(
-    make: Callable[[], Posterior],
-    X: FloatArray,
-    y: FloatArray,
-    x: FloatArray,
-    tolerance: float,
-    rng: np.random.Generator,
-) -> None:
+def _check_batches(make: Callable[[], Posterior], data: _Data, rng: np.random.Generator) -> None:
+    X, y, N = data.X, data.y, len(data.X)
     for _ in range(3):
-        posterior, order = make(), rng.permutation(len(X))
-        for part in np.split(order, np.unique(rng.integers(1, len(X), size=5))):
-            posterior.predict(X[rng.choice(len(X), size=9)])
+        posterior, order = make(), rng.permutation(N)
+        for part in np.split(order, np.unique(rng.integers(1, N, size=5))):
+            posterior.predict(X[rng.choice(N, size=9)])
             posterior.update(X[part], y[part])
         what = "after the same outcomes in another order and in batches"
-        _check_against_textbook(posterior, X, y, x, tolerance, what)
+        _check_against_textbook(posterior, data, N, what)
 
 
-def _check_std_shrinks(
-    posterior: Posterior, X: FloatArray, y: FloatArray, x: FloatArray, tolerance: float
-) -> None:
-    scale = float(np.sqrt(_prior_variance(posterior, x).max()))
-    before = posterior.predict(x).std
-    for row, outcome in zip(X[:20], y[:20], strict=True):
+def _check_std_shrinks(posterior: Posterior, data: _Data) -> None:
+    scale = float(np.sqrt(_prior_variance(posterior, data.x).max()))
+    before = posterior.predict(data.x).std
+    for row, outcome in zip(data.X[:20], data.y[:20], strict=True):
         posterior.update(row[None], [outcome])
-        after = posterior.predict(x).std
+        after = posterior.predict(data.x).std
         grown = float((after - before).max())
-        check(grown <= tolerance * scale, f"a std grew by {grown:.3g} with one more outcome")
+        check(grown <= data.tolerance * scale, f"a std grew by {grown:.3g} with one more outcome")
         before = after
 
 
-def _check_against_textbook(
-    posterior: Posterior,
-    X: FloatArray,
-    y: FloatArray,
-    x: FloatArray,
-    tolerance: float,
-    when: str,
-) -> None:
+def _check_against_textbook(posterior: Posterior, data: _Data, n: int, when: str) -> None:
     """Compare with mean = kᵀ(K + σ²I)⁻¹y and covariance = K(x, x) - kᵀ(K + σ²I)⁻¹k."""
+    X, y, x, tolerance = data.X[:n], data.y[:n], data.x, data.tolerance
     kernel, noise = posterior.kernel, posterior.noise_std**2
     k = kernel(X, x)
-    weights = np.linalg.solve(kernel(X) + noise * np.eye(len(X)), k)
+    weights = np.linalg.solve(kernel(X) + noise * np.eye(n), k)
     covariance = kernel(x) - k.T @ weights
     mean, std = posterior.predict(x)
     scale = float(np.sqrt(_prior_variance(posterior, x).max()))
     check_close(mean, weights.T @ y, tolerance, f"mean {when}", scale)
     check_close(std, np.sqrt(np.diag(covariance)), tolerance, f"std {when}", scale)
     check_close(posterior.covariance(x), covariance, tolerance, f"covariance {when}", scale**2)
-    gain = 0.5 * np.linalg.slogdet(np.eye(len(X)) + kernel(X) / noise)[1]
+    gain = 0.5 * np.linalg.slogdet(np.eye(n) + kernel(X) / noise)[1]
     what = f"information gain {when}, against ½ log det(I + σ⁻²K)"
     check_close(posterior.information_gain, gain, tolerance, what, scale=max(1.0, float(gain)))
 
