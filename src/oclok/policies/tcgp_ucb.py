@@ -103,7 +103,7 @@ class TCGPUCB(OClokUCB):
             )
         self.group_posterior = groups
         self._dimension = self._dimension or groups.dimension
-        self._grouped: list[int] = []
+        self._grouped: list[int] = []  # rounds with groups that were pending at the last select
 
     def certificate(self) -> Certificate:
         """Return upper bounds on the regret so far that hold with probability 1 - 2δ.
@@ -153,8 +153,7 @@ class TCGPUCB(OClokUCB):
         remaining = self._among_good(prediction, groups, threshold, oracle)
         decision = super().select(X, remaining)
         self.group_posterior.offer(prediction)
-        if len(decision):
-            self._grouped.append(decision.round)
+        self._grouped = [t for t in (*self._grouped, decision.round) if t in self._pending]
         return decision
 
     def update(self, decision: Decision, outcomes: ArrayLike) -> None:
@@ -173,7 +172,6 @@ class TCGPUCB(OClokUCB):
         _, seen = self._pending.match(decision, pairs[:, 0], self.round)
         with self._groups_given(decision.contexts[seen], pairs[seen, 1]):
             super().update(decision, pairs[:, 0])
-        self._grouped = [t for t in self._grouped if t in self._pending]
 
     def observe(self, contexts: ArrayLike, outcomes: ArrayLike) -> None:
         """Learn from data that the policy did not choose: contexts (N, D), outcomes (N, 2).
@@ -188,11 +186,6 @@ class TCGPUCB(OClokUCB):
         pairs = as_pairs(array, len(X))
         with self._groups_given(X, pairs[:, 1]):
             super().observe(X, pairs[:, 0])
-
-    def discard(self, decision: Decision) -> None:
-        """Stop waiting for the outcomes of `decision` that have not come."""
-        super().discard(decision)
-        self._grouped = [t for t in self._grouped if t in self._pending]
 
     def _choose(
         self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
