@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -50,6 +51,7 @@ autodoc_type_aliases = {
 }
 python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
@@ -83,9 +85,14 @@ write_measured(HERE / "reference" / "measured.md")
 
 
 def setup(app):
-    """Escape bars in docstrings, where they stand for norms and not for substitutions."""
+    """Escape bars in docstrings, which stand for norms; show aliases of types by their names."""
 
     def escape(app, what, name, obj, options, lines):
         lines[:] = [line if ">>>" in line else line.replace("|", "\\|") for line in lines]
 
+    def unwrap(app, what, name, obj, options, signature, returned):
+        alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+        return tuple(alias.sub(r"\1", text) if text else text for text in (signature, returned))
+
     app.connect("autodoc-process-docstring", escape, priority=600)
+    app.connect("autodoc-process-signature", unwrap)

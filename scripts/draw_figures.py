@@ -35,7 +35,7 @@ def draw_decision(ink: str) -> Figure:
     """Draw what a policy believes and chooses early and late, in colours for one theme."""
     rng = np.random.default_rng(7)
     policy = UCB(0.3 * RBF(0.13), NOISE, TopK(CHOSEN), width=2.0)
-    figure = Figure(figsize=(9, 3.2), layout="constrained", facecolor="none")
+    figure = Figure(figsize=(7, 3.4), layout="constrained", facecolor="none")
     panels = dict(zip(ROUNDS, figure.subplots(1, 2, sharey=True), strict=True))
     seen_x, seen_y = np.empty(0), np.empty(0)
     for t in range(1, max(ROUNDS) + 1):
@@ -51,7 +51,7 @@ def draw_decision(ink: str) -> Figure:
         seen_y = np.append(seen_y, outcomes)
     handles, labels = panels[ROUNDS[0]].get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=5, frameon=False, labelcolor=ink
+        handles, labels, loc="outside lower center", ncols=3, frameon=False, labelcolor=ink
     )
     return figure
 
@@ -69,10 +69,12 @@ def draw_belief(
     axes.plot(x, f(x), color=ink, lw=1, ls=(0, (2, 3)), label="truth (unknown)")
     axes.plot(*seen, "x", color=ink, ms=5, label="outcomes so far")
     index = policy.index(arms)
-    axes.plot(arms[:, 0], index, "o", mfc="none", mec="#8A8F98", ms=5, mew=0.9)
+    axes.plot(
+        arms[:, 0], index, "o", mfc="none", mec="#8A8F98", ms=5, mew=0.9, label="arms on offer"
+    )
     chosen = TopK(CHOSEN)(index)
     axes.plot(arms[chosen, 0], index[chosen], "o", color="#E8590C", ms=8, label="chosen next")
-    axes.set_xlabel("what is known of an arm (its context)", color=ink)
+    axes.set_xlabel("features of an arm", color=ink)
     axes.set_yticks([])
     axes.set_xticks([])
     axes.set_ylim(-1.1, 1.6)
@@ -91,7 +93,7 @@ def draw_gallery() -> None:
 
 def main() -> None:
     """Draw all of them."""
-    with rc_context({"svg.hashsalt": "oclok", "font.size": 10, "svg.fonttype": "path"}):
+    with rc_context({"svg.hashsalt": "oclok", "font.size": 12, "svg.fonttype": "path"}):
         for name, ink in (("light", "#1f2328"), ("dark", "#e6edf3")):
             figure = draw_decision(ink)
             figure.savefig(

@@ -12,7 +12,7 @@ from oclok.errors import InputError
 from oclok.oracles import influence
 from oclok.oracles.coverage import Coverage
 from oclok.oracles.influence import TIMPlus
-from oclok.oracles.time_limit import Deadline
+from oclok.oracles.parametric import Deadline
 from oclok.persistence import dumps, loads
 
 probabilities = st.one_of(
@@ -87,8 +87,8 @@ def test_the_guarantee_is_that_of_tang_xiao_and_shi():
 
 def test_reverse_reachable_sets_have_the_right_distribution():
     rng = np.random.default_rng(0)
-    left, right, p = np.array([1, 0, 1, 2]), np.array([0, 0, 1, 1]), np.array([0.2, 0.7, 1.0, 0.0])
-    graph = influence._Graph.of_edges(left, right, p, n=3, m=2, deadline=Deadline(None))
+    left, right, p = np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([0.7, 0.2, 1.0])
+    graph = influence._Graph(left, right, p, n=3, m=2, deadline=Deadline(None))
     rr = graph.sample(50_000, rng)
     # Each right node is the root of a fifth of all sets.
     assert rr.total / 50_000 == pytest.approx(2 / 5, abs=0.01)
@@ -103,7 +103,7 @@ def test_reverse_reachable_sets_have_the_right_distribution():
 def test_reverse_reachable_sets_do_not_depend_on_how_many_are_drawn_at_once(monkeypatch, chunk):
     left, right = random_graph(np.random.default_rng(0), 6, 9, 30)
     p = np.random.default_rng(1).random(30)
-    graph = influence._Graph.of_edges(left, right, p, n=6, m=9, deadline=Deadline(None))
+    graph = influence._Graph(left, right, p, n=6, m=9, deadline=Deadline(None))
     whole = graph.sample(2000, np.random.default_rng(2))
     monkeypatch.setattr(influence, "RANDOM_NUMBERS_PER_CHUNK", chunk)
     pieces = graph.sample(2000, np.random.default_rng(2))

@@ -9,8 +9,8 @@ import pytest
 
 from oclok.errors import InputError, OracleError
 from oclok.oracles import Coverage, Knapsack, Program, TIMPlus, TopK, oracle_from_json
+from oclok.oracles.parametric import Deadline
 from oclok.oracles.restricted import RestrictedOracle
-from oclok.oracles.time_limit import Deadline
 
 #: Seconds after the limit by which a call has returned even on a busy machine.
 SLACK = 20.0

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
 from oclok.agent.features import KINDS
-from oclok.oracles.arguments import parameters_of
-from oclok.oracles.json_form import _kinds
+from oclok.oracles.arguments import _kinds, parameters_of
 from oclok.service import forms
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")

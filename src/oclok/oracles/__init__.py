@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from oclok.oracles.arguments import oracle_from_json
 from oclok.oracles.base import Oracle, Solution, SumOracle
 from oclok.oracles.coverage import Coverage
 from oclok.oracles.influence import TIMPlus
-from oclok.oracles.json_form import oracle_from_json
 from oclok.oracles.knapsack import Knapsack
 from oclok.oracles.matching import Matching
 from oclok.oracles.paths import Path

@@ -15,10 +15,10 @@ import numpy as np
 
 from oclok.errors import InfeasibleError, InputError
 from oclok.oracles.base import Solution, best_of
-from oclok.oracles.coverage_search import Ranked, best_three, exact, greedy, sums
-from oclok.oracles.labels import as_nodes, check_same_length, has_repeats, number_labels
-from oclok.oracles.time_limit import Deadline, TimeLimitedOracle
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.oracles.coverage_search import as_matrix, exact, greedy
+from oclok.oracles.labels import as_ends, has_repeats, number_labels
+from oclok.oracles.parametric import Deadline, TimeLimitedOracle
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_vector
 
 
@@ -40,8 +40,7 @@ class CoverageOracle(TimeLimitedOracle):
     def __init__(
         self, left: ArrayLike | str, right: ArrayLike | str, k: int, time_limit: float | None
     ) -> None:
-        self.left, self.right = as_nodes(left, "left"), as_nodes(right, "right")
-        check_same_length(left=self.left, right=self.right)
+        self.left, self.right = as_ends(left=left, right=right)
         self.k = as_count(k, "k")
         self.time_limit = self._as_limit(time_limit)
 
@@ -54,48 +53,37 @@ class CoverageOracle(TimeLimitedOracle):
         if has_repeats(pair, self._n * self._m):
             order = np.argsort(pair, kind="stable")
             self._parallels = order, np.flatnonzero(np.diff(pair[order], prepend=-1))
-        self._prepare_nodes()
-
-    def _prepare_nodes(self) -> None:
-        """Find which nodes are included, and which are open to choice."""
-        self._is_included = np.zeros(self._n, dtype=bool)
-        self._is_included[self._left[self._include]] = True
-        is_open = ~self._is_included
-        is_open[self._left[self._exclude]] = False
-        both = self._left[self._exclude][self._is_included[self._left[self._exclude]]]
-        if both.size:
-            node = self._left.tolist().index(both[0])
+        self._is_included, is_excluded = self._ends(self._include), self._ends(self._exclude)
+        both = (self._is_included & is_excluded)[self._left]
+        if both.any():
             raise InfeasibleError(
-                f"edges of left node {self.left[node]!r} are included and others excluded; "
-                "a super arm has all edges of a node or none"
+                f"edges of left node {self.left[both.argmax()]!r} are included and others "
+                "excluded; a super arm has all edges of a node or none"
             )
-        self._open = is_open.nonzero()[0]
+        self._open = (~self._is_included & ~is_excluded).nonzero()[0]
         self._room = self.k - int(np.count_nonzero(self._is_included))
         if self._room < 0:
             raise InfeasibleError(f"{self.k - self._room} left nodes are included; k = {self.k}")
         # Whole nodes from here on, for `choose_next`.
         self._include = self._is_included[self._left].nonzero()[0]
 
+    def _ends(self, edges: IntArray) -> BoolArray:
+        """Return which left nodes are ends of `edges`, (n,)."""
+        is_end = np.zeros(self._n, dtype=bool)
+        is_end[self._left[edges]] = True
+        return is_end
+
     def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
         """Return the expected number of right nodes that the edges of `super_arm` activate."""
         self._check_resolved()
         edges = as_positions(super_arm, "super_arm", self.size)
         p = np.clip(as_vector(means, "means", self.size)[edges], 0.0, 1.0)
-        miss = np.ones(self._m)
-        np.multiply.at(miss, self._right[edges], 1.0 - p)
-        return float(np.sum(1.0 - miss))
+        return float(np.sum(1.0 - self._missed(self._right[edges], p)))
 
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether `super_arm` is all edges of at most k left nodes."""
-        edges = self._positions(super_arm)
-        if edges is None:
-            return False
-        is_chosen = np.zeros(self._n, dtype=bool)
-        is_chosen[self._left[edges]] = True
-        return bool(
-            np.count_nonzero(is_chosen) <= self.k
-            and np.count_nonzero(is_chosen[self._left]) == edges.size
-        )
+    def _allows(self, chosen: IntArray) -> bool:
+        is_chosen = self._ends(chosen)
+        is_whole = np.count_nonzero(is_chosen[self._left]) == chosen.size
+        return bool(is_whole and np.count_nonzero(is_chosen) <= self.k)
 
     def _search(self, index: FloatArray, deadline: Deadline) -> Solution:
         is_chosen, gap = self._is_included.copy(), 0.0
@@ -124,6 +112,12 @@ class CoverageOracle(TimeLimitedOracle):
         first = order[starts]
         merged = 1.0 - np.multiply.reduceat(1.0 - p[order], starts)
         return self._left[first], self._right[first], merged
+
+    def _missed(self, right: IntArray, p: FloatArray) -> FloatArray:
+        """Return the probability that edges of ends `right` activate no right node j, (m,)."""
+        miss = np.ones(self._m)
+        np.multiply.at(miss, right, 1.0 - p)
+        return miss
 
 
 class Coverage(CoverageOracle):
@@ -175,48 +169,28 @@ class Coverage(CoverageOracle):
 
     def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return all edges of the left node that adds most to those `chosen`, k times over."""
-        is_chosen = np.zeros(self._n, dtype=bool)
-        is_chosen[self._left[chosen]] = True
-        is_open = np.zeros(self._n, dtype=bool)
-        is_open[self._open] = True
-        if np.count_nonzero(is_chosen) >= self.k or not (is_open & ~is_chosen).any():
+        is_chosen = self._ends(chosen)
+        is_open = ~is_chosen & ~self._ends(self._exclude)
+        if np.count_nonzero(is_chosen) >= self.k or not is_open.any():
             return np.empty(0, dtype=np.intp)
         p = np.clip(index, 0.0, 1.0)
         left, right, merged = self._edges(p)
-        gains = sums(left, merged * self._missed(p, chosen)[right], self._n)
-        return np.flatnonzero(self._left == best_of(gains, is_open & ~is_chosen))
+        miss = self._missed(self._right[chosen], p[chosen])
+        gains = np.bincount(left, merged * miss[right], minlength=self._n).astype(np.float64)
+        return np.flatnonzero(self._left == best_of(gains, is_open))
 
     def _choose(
         self, left: IntArray, right: IntArray, p: FloatArray, deadline: Deadline
     ) -> tuple[IntArray, float]:
-        if self._open.size == self._n:
-            return self._best(Ranked(left, right, p, self._n, self._m), deadline)
-        number = np.full(self._n, -1)  # of the nodes that are open
-        number[self._open] = np.arange(self._open.size)
-        miss = np.ones(self._m)
-        included = self._is_included[left]
-        np.multiply.at(miss, right[included], 1.0 - p[included])
-        kept = number[left] >= 0
-        edges = number[left[kept]], right[kept], p[kept]
-        nodes, gap = self._best(Ranked(*edges, self._open.size, self._m, miss), deadline)
-        return self._open[nodes], gap
-
-    def _best(self, ranked: Ranked, deadline: Deadline) -> tuple[IntArray, float]:
-        """Return as many nodes as there is room, fewer than `ranked` has, and the proven gap."""
-        k, gap = self._room, 0.0
-        nodes, value = greedy(ranked, k)
-        if k > 1 and self.solver == "exact":
-            three = best_three(ranked, nodes, value) if k == 3 else None
-            if three is None:
-                nodes, gap = exact(ranked, k, nodes, value, deadline)
-            else:
-                nodes = three
-        elif k > 1:
+        P = as_matrix(left, right, p, self._n, self._m)
+        if self._open.size < self._n:
+            P = P[self._open]
+        given = self._is_included[left]
+        miss = self._missed(right[given], p[given])
+        nodes, value = greedy(P, miss, self._room)
+        gap = 0.0
+        if self._room > 1 and self.solver == "exact":
+            nodes, gap = exact(P, miss, self._room, nodes, value, deadline)
+        elif self._room > 1:
             gap = value * (1 / self.alpha - 1)
-        return ranked.order[nodes], gap
-
-    def _missed(self, p: FloatArray, edges: IntArray) -> FloatArray:
-        """Return the probability that `edges` activate no edge into each right node, (m,)."""
-        miss = np.ones(self._m)
-        np.multiply.at(miss, self._right[edges], 1.0 - p[edges])
-        return miss
+        return self._open[nodes], gap

@@ -19,7 +19,6 @@ expectation its influence, divided by n.
 from __future__ import annotations
 
 import math
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,9 +26,14 @@ from scipy.special import gammaln
 
 from oclok.errors import InputError, OracleError
 from oclok.oracles.coverage import CoverageOracle
-from oclok.oracles.time_limit import Deadline
+from oclok.oracles.parametric import Deadline
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_positive
+from oclok.validation import as_count, as_positive
+
+#: Random numbers that are drawn at once, give or take those of one edge; 8 bytes each.
+RANDOM_NUMBERS_PER_CHUNK = 2**21
+#: Random numbers that one sample of RR sets may need; about 3 s of work and 2 GB.
+LARGEST_DRAWS = 2**28
 
 
 class TIMPlus(CoverageOracle):
@@ -79,8 +83,10 @@ class TIMPlus(CoverageOracle):
         self.ell = as_positive(ell, "ell")
         if self.alpha <= 0:
             raise InputError(f"epsilon must be below 1 - 1/e ≈ 0.632; got {epsilon!r}")
+        if not (seed is None or isinstance(seed, np.random.SeedSequence)):
+            seed = as_count(seed, "seed", least=0)
         self.seed = seed
-        self._rng = None if seed is None else np.random.default_rng(_as_seed(seed))
+        self._rng = None if seed is None else np.random.default_rng(seed)
         self.beta = 0.0  # unknown before the nodes are
         self._prepare_if_resolved()
 
@@ -96,7 +102,9 @@ class TIMPlus(CoverageOracle):
     def _choose(
         self, left: IntArray, right: IntArray, p: FloatArray, deadline: Deadline
     ) -> tuple[IntArray, float]:
-        graph = _Graph.of_edges(left, right, p, self._n, self._m, deadline)
+        order = np.argsort(left, kind="stable")
+        order = order[p[order] > 0]
+        graph = _Graph(left[order], right[order], p[order], self._n, self._m, deadline)
         if graph.p.size == 0:
             return self._open[: self._room], 0.0
         rng = np.random.default_rng(0) if self._rng is None else self._rng
@@ -133,12 +141,13 @@ class TIMPlus(CoverageOracle):
         eps: float = 5 * (self.ell * self.epsilon**2 / (self.k + self.ell)) ** (1 / 3)
         theta = math.ceil((2 + eps) * self.ell * n * math.log(n) / eps**2 / kpt)
         seeds = np.append(nodes, self._is_included.nonzero()[0])
-        influence = self.k + n * _count_met(graph.sample(theta, rng), seeds) / theta
+        met = np.count_nonzero(graph.sample(theta, rng).met_by(seeds))
+        influence = self.k + n * met / theta
         return max(kpt, influence / (1 + eps))
 
     def _cover(self, rr: _RRSets) -> IntArray:
         """Return open nodes, each the one in most RR sets not met before (Algorithm 1)."""
-        is_met = _met(rr, self._is_included.nonzero()[0])
+        is_met = rr.met_by(self._is_included.nonzero()[0])
         nodes = np.empty(self._room, dtype=np.intp)
         is_candidate = np.zeros(self._n, dtype=bool)
         is_candidate[self._open] = True
@@ -169,6 +178,13 @@ class _RRSets(NamedTuple):
     def of(self, node: np.intp) -> IntArray:
         return self.sets[self.starts[node] : self.starts[node + 1]]
 
+    def met_by(self, nodes: IntArray) -> BoolArray:
+        """Return which RR sets hold at least one of `nodes`."""
+        is_met = np.zeros(self.total, dtype=bool)
+        for node in nodes:
+            is_met[self.of(node)] = True
+        return is_met
+
 
 class _Graph(NamedTuple):
     """Edges of positive probability in order of their left nodes; n left and m right nodes."""
@@ -179,14 +195,6 @@ class _Graph(NamedTuple):
     n: int
     m: int
     deadline: Deadline
-
-    @classmethod
-    def of_edges(
-        cls, left: IntArray, right: IntArray, p: FloatArray, n: int, m: int, deadline: Deadline
-    ) -> _Graph:
-        order = np.argsort(left, kind="stable")
-        order = order[p[order] > 0]
-        return cls(left[order], right[order], p[order], n, m, deadline)
 
     def sample(self, theta: int, rng: np.random.Generator) -> _RRSets:
         """Draw `theta` RR sets."""
@@ -209,7 +217,7 @@ class _Graph(NamedTuple):
         return rng.multinomial(theta, share)[:-1]
 
     def sample_from(self, roots: IntArray, rng: np.random.Generator) -> _RRSets:
-        """Draw as many RR sets of each right node as `roots` says."""
+        """Draw the number of RR sets that `roots` gives for each right node."""
         draws = roots[self.right]
         ends = np.cumsum(draws)
         # An edge's draws stand side by side, one for each set of its right end.
@@ -217,48 +225,16 @@ class _Graph(NamedTuple):
         first_draw = ends - draws
         sets, sizes = [], np.zeros(self.n, dtype=np.intp)
         chunk = ends // RANDOM_NUMBERS_PER_CHUNK
-        if self.deadline.has_passed:
-            raise self._out_of_time()
         for edges in np.split(np.arange(draws.size), np.flatnonzero(np.diff(chunk)) + 1):
+            if self.deadline.has_passed:
+                raise OracleError(
+                    f"TIM+ did not end within {self.deadline.seconds:g} s; raise time_limit or "
+                    "epsilon, or use Coverage"
+                )
             edge = np.repeat(edges, draws[edges])
             live = np.flatnonzero(rng.random(edge.size) < self.p[edge])
             edge = edge[live]
             sets.append(live + first_draw[edges[0]] + (first_set - first_draw)[edge])
             sizes += np.bincount(self.left[edge], minlength=self.n)
-            if self.deadline.has_passed:
-                raise self._out_of_time()
         starts = np.append(0, np.cumsum(sizes))
         return _RRSets(int(roots.sum()), np.concatenate(sets), starts)
-
-    def _out_of_time(self) -> OracleError:
-        return OracleError(
-            f"TIM+ did not end within {self.deadline.seconds:g} s; raise time_limit or epsilon, or "
-            "use Coverage"
-        )
-
-
-#: Random numbers that are drawn at once, give or take those of one edge; 8 bytes each.
-RANDOM_NUMBERS_PER_CHUNK = 2**21
-#: Random numbers that one sample of RR sets may need; about 3 s of work and 2 GB.
-LARGEST_DRAWS = 2**28
-
-
-def _met(rr: _RRSets, nodes: IntArray) -> BoolArray:
-    """Return which RR sets hold at least one of `nodes`."""
-    is_met = np.zeros(rr.total, dtype=bool)
-    for node in nodes:
-        is_met[rr.of(node)] = True
-    return is_met
-
-
-def _count_met(rr: _RRSets, nodes: IntArray) -> int:
-    """Return how many RR sets hold at least one of `nodes`."""
-    return int(np.count_nonzero(_met(rr, nodes)))
-
-
-def _as_seed(seed: object) -> Any:
-    if isinstance(seed, np.random.SeedSequence):
-        return seed
-    if isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0:
-        return int(seed)
-    raise InputError(f"seed must be an integer of at least 0, or None; got {seed!r}")

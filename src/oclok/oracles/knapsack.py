@@ -25,8 +25,7 @@ import numpy as np
 
 from oclok.errors import InfeasibleError, InputError, OracleError
 from oclok.oracles.base import Solution, best_of
-from oclok.oracles.exact_sum import ExactSumOracle
-from oclok.oracles.time_limit import Deadline, TimeLimitedOracle
+from oclok.oracles.parametric import Deadline, ExactSumOracle, TimeLimitedOracle
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_vector
 
@@ -47,15 +46,12 @@ class Knapsack(TimeLimitedOracle, ExactSumOracle):
     """Choose base arms with the largest sum whose costs are within a budget.
 
     Exact: α = 1 for any real costs, up to rounding (1.1e-11 of the value). Only base arms with a
-    positive index are chosen; the empty super arm is feasible. Between base arms of the same
-    index and cost the lower position is chosen; between other choices of equal value the answer
-    is the same each time, but not by position.
+    positive index are chosen, possibly none. Between base arms of the same index and cost the
+    lower position is chosen; other ties are broken deterministically, but not by position.
 
-    Costs are counted in units of 2⁻⁴⁸ of the budget, rounded down, so that what fits on paper
-    fits: 0.1 + 0.2 into 0.3. A super arm exceeds the budget by less than |S| units (4e-15 each).
-
-    Problems in which index and cost are proportional, but share no common unit, have no known
-    quick solution; an `OracleError` says so where one would need too much time and memory.
+    Costs are counted in units of 2⁻⁴⁸ of the budget, rounded down, so that 0.1 + 0.2 fits into
+    0.3. A super arm exceeds the budget by less than |S| units (4e-15 each). Problems in which
+    index and cost are nearly proportional can be too hard: an `OracleError` says so.
 
     Args:
         costs: cost of each base arm, at least 0, shape (M,); or the name of a column.
@@ -97,10 +93,8 @@ class Knapsack(TimeLimitedOracle, ExactSumOracle):
                 f"the budget is {self.budget}"
             )
 
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether the costs of `super_arm`, in units, sum up to at most the budget."""
-        chosen = self._positions(super_arm)
-        return chosen is not None and bool(self._units[chosen].sum() <= CAPACITY)
+    def _allows(self, chosen: IntArray) -> bool:
+        return bool(self._units[chosen].sum() <= CAPACITY)
 
     def conflict(self, position: int, super_arm: IntArray) -> str | None:
         """Say by how much a base arm exceeds the budget."""

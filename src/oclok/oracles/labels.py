@@ -8,33 +8,41 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from oclok.errors import InputError
-from oclok.typing import ArrayLike, IntArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 
 #: Labels of nodes: an array of integers, or a list of strings and integers.
 Labels: TypeAlias = IntArray | list[Hashable]
 
 
-def as_nodes(nodes: ArrayLike | str, name: str) -> Labels | str:
-    """Return a copy of the nodes at which base arms end; a `str` is a column's name and stays."""
+def as_ends(**ends: ArrayLike | str) -> tuple[Labels | str, ...]:
+    """Return copies of the nodes at which base arms end; a `str` is a column's name and stays."""
+    result = tuple(_as_nodes(nodes, name) for name, nodes in ends.items())
+    sizes = [len(nodes) for nodes in result if not isinstance(nodes, str)]
+    if len(set(sizes)) > 1:
+        raise InputError(
+            f"{' and '.join(ends)} must have one node per base arm each; "
+            f"got {' and '.join(map(str, sizes))}"
+        )
+    return result
+
+
+def _as_nodes(nodes: ArrayLike | str, name: str) -> Labels | str:
     if isinstance(nodes, str):
         return nodes
-    array = np.asarray(nodes, dtype=object) if _is_mixed(nodes) else np.asarray(nodes)
-    if array.ndim == 1 and array.size == 0:
+    # Without `object` NumPy turns integers among strings into strings.
+    is_mixed = isinstance(nodes, list | tuple) and any(isinstance(node, str) for node in nodes)
+    array = np.asarray(nodes, dtype=object) if is_mixed else np.asarray(nodes)
+    wanted = f"{name} must be integers or strings, one node per base arm"
+    if array.ndim != 1:
+        raise InputError(f"{wanted}; got shape {array.shape}, dtype {array.dtype}")
+    if array.size == 0:
         return np.empty(0, dtype=np.intp)
-    if array.ndim == 1 and array.dtype.kind in "iu":
+    if array.dtype.kind in "iu":
         return array.copy()
-    labels: list[Hashable] = array.tolist() if array.ndim == 1 else []
-    if not labels:
-        raise InputError(
-            f"{name} must be integers or strings, one node per base arm; "
-            f"got shape {array.shape}, dtype {array.dtype}"
-        )
+    labels: list[Hashable] = array.tolist()
     for position, label in enumerate(labels):
         if isinstance(label, bool) or not isinstance(label, str | int):
-            raise InputError(
-                f"{name} must be integers or strings, one node per base arm; "
-                f"position {position} is {label!r}"
-            )
+            raise InputError(f"{wanted}; position {position} is {label!r}")
     return labels
 
 
@@ -43,16 +51,6 @@ def as_node(node: object, name: str) -> str | int:
     if isinstance(node, str | int | np.integer) and not isinstance(node, bool):
         return node if isinstance(node, str) else int(node)
     raise InputError(f"{name} must be an integer or a string, the label of a node; got {node!r}")
-
-
-def check_same_length(**ends: Labels | str) -> None:
-    """Raise an `InputError` unless all arrays of nodes, given by name, are of the same length."""
-    sizes = [len(nodes) for nodes in ends.values() if not isinstance(nodes, str)]
-    if len(set(sizes)) > 1:
-        raise InputError(
-            f"{' and '.join(ends)} must have one node per base arm each; "
-            f"got {' and '.join(map(str, sizes))}"
-        )
 
 
 def number_labels(labels: Labels | Sequence[Hashable]) -> tuple[IntArray, int]:
@@ -89,6 +87,11 @@ def has_repeats(keys: IntArray, bound: int) -> bool:
     return bool(np.unique(keys).size < keys.size)
 
 
-def _is_mixed(nodes: Any) -> bool:
-    """Return whether NumPy would turn integers into strings, or strings into an odd shape."""
-    return isinstance(nodes, list | tuple) and any(isinstance(node, str) for node in nodes)
+def best_parallels(edges: IntArray, pair: IntArray, index: FloatArray) -> IntArray:
+    """Return the best of the `edges` of each `pair` of nodes, in order of the pairs.
+
+    That is the one of the largest index, and of equals the one at the lower position.
+    """
+    order = np.lexsort((edges, -index[edges], pair))
+    best: IntArray = edges[order[np.diff(pair[order], prepend=-1) != 0]]
+    return best

@@ -10,35 +10,33 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
 from oclok.errors import InfeasibleError, InputError
-from oclok.oracles.exact_sum import ExactSumOracle
-from oclok.oracles.labels import as_nodes, check_same_length, has_repeats, number_labels
+from oclok.oracles.labels import as_ends, best_parallels, has_repeats, number_labels
+from oclok.oracles.parametric import ExactSumOracle
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count
 
-_Ends: TypeAlias = tuple[IntArray, IntArray]
+#: Side of the matrix with dummy nodes above which the linear program is faster.
+LARGEST_DUMMY_MATRIX = 250
 
 
 class Matching(ExactSumOracle):
-    """Choose edges that share no node, so that their sum is largest.
+    """Choose edges with the largest sum that share no node.
 
-    The solver is exact: α = 1. Of parallel edges the one with the best index can be chosen, the
-    lower position on ties; between different matchings of equal weight the choice is
-    deterministic, but not by position.
+    Exact: α = 1. Of parallel edges the one with the largest index can be chosen, or the lower
+    position on ties; other ties are broken deterministically, but not by position.
 
     Args:
         left: left end node of each base arm, any integers or strings, shape (M,); or the name
             of a column.
         right: right end node of each base arm, likewise; a label here and the same one in `left`
             are two nodes.
-        k: exactly so many edges (the paper's K-element matchings); None for any number, so
-            that only edges with a positive index are chosen.
+        k: the number of edges (the paper's K-element matchings); None for any number, and then
+            only edges with a positive index.
         at_most: take `k` as a limit, and leave out edges whose index is not positive.
 
     Examples:
@@ -56,8 +54,7 @@ class Matching(ExactSumOracle):
         k: int | None = None,
         at_most: bool = False,
     ) -> None:
-        self.left, self.right = as_nodes(left, "left"), as_nodes(right, "right")
-        check_same_length(left=self.left, right=self.right)
+        self.left, self.right = as_ends(left=left, right=right)
         self.k = None if k is None else as_count(k, "k")
         if not isinstance(at_most, bool):
             raise InputError(f"at_most must be True or False; got {at_most!r}")
@@ -70,7 +67,8 @@ class Matching(ExactSumOracle):
         self.size = len(self.left)
         self._left, n = number_labels(self.left)
         self._right, m = number_labels(self.right)
-        self._has_parallels = has_repeats(self._left * m + self._right, n * m)
+        self._pair = self._left * m + self._right
+        self._has_parallels = has_repeats(self._pair, n * m)
         used, free = self._include, self._is_free(self.size)
         if used.size and any(has_repeats(e[used], self.size) for e in (self._left, self._right)):
             raise InfeasibleError("two of the edges that are included share a node")
@@ -81,16 +79,11 @@ class Matching(ExactSumOracle):
             free &= ~np.isin(self._right, self._right[used])
         self._open = free.nonzero()[0]
 
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether no two edges of `super_arm` share a node and their number is allowed."""
-        edges = self._positions(super_arm)
-        if edges is None:
+    def _allows(self, chosen: IntArray) -> bool:
+        excess = 0 if self.k is None else chosen.size - self.k
+        if excess > 0 or (excess < 0 and not self.at_most):
             return False
-        if self.k is not None and edges.size > self.k:
-            return False
-        if self.k is not None and edges.size < self.k and not self.at_most:
-            return False
-        return not any(has_repeats(ends[edges], ends.size) for ends in (self._left, self._right))
+        return not any(has_repeats(ends[chosen], ends.size) for ends in (self._left, self._right))
 
     def conflict(self, position: int, super_arm: IntArray) -> str | None:
         """Name the end of an edge that is taken."""
@@ -129,11 +122,8 @@ class Matching(ExactSumOracle):
     def _candidates(self, index: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the edges that may be chosen, no two of them parallel, and their weights."""
         edges = self._open
-        if self._has_parallels and edges.size:
-            ends = self._right[edges], self._left[edges]
-            edges = edges[np.lexsort((edges, -index[edges], *ends))]
-            pairs = np.stack([self._left[edges], self._right[edges]])
-            edges = edges[np.append(True, (np.diff(pairs) != 0).any(axis=0))]
+        if self._has_parallels:
+            edges = best_parallels(edges, self._pair[edges], index)
         if self.k is None or self.at_most:
             edges = edges[index[edges] > 0]
         size = np.abs(index[edges]).max(initial=0.0)
@@ -144,20 +134,13 @@ def _heaviest(left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
     """Return the heaviest matching of any number of edges, all of positive weight."""
     left, n = number_labels(left)
     right, m = number_labels(right)
-    if _is_sparse(n, m, weight.size):
-        # A partner of its own with weight 0 lets a left node stay single.
-        single = np.arange(n)
-        ends = _full_sparse(
-            np.append(left, single),
-            np.append(right, m + single),
-            np.append(weight, np.zeros(n)),
-            (n, m + n),
-        )
-    else:
-        W = np.zeros((n, m))
-        W[left, right] = weight
-        ends = _assignment(-W)
-    return _chosen(left, right, ends)
+    if not _is_sparse(n, m, weight.size):
+        return _full(left, right, weight, np.zeros((n, m)))
+    # A partner of its own with weight 0 lets a left node stay single.
+    single = np.arange(n)
+    ends = np.append(left, single), np.append(right, m + single)
+    chosen = _full_sparse(*ends, np.append(weight, np.zeros(n)), (n, m + n))
+    return chosen[chosen < left.size]
 
 
 def _heaviest_of(k: int, left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
@@ -170,10 +153,8 @@ def _heaviest_of(k: int, left: IntArray, right: IntArray, weight: FloatArray) ->
     if k > min(n, m):
         raise ValueError(f"{k} edges do not fit on {n} and {m} nodes")
     if _is_sparse(n, m, weight.size):
-        ends = _full_sparse(left, right, weight, (n, m))
-    else:
-        ends = _full_dense(left, right, weight, np.full((n, m), np.inf))
-    return _chosen(left, right, ends)
+        return _full_sparse(left, right, weight, (n, m))
+    return _full(left, right, weight, np.full((n, m), np.inf))
 
 
 def _top(k: int, left: IntArray, right: IntArray, weight: FloatArray) -> IntArray:
@@ -207,13 +188,7 @@ def _partial(k: int, left: IntArray, right: IntArray, weight: FloatArray) -> Int
     # right ones; as no dummy takes a dummy, just k edges are left for the others.
     cost = np.zeros((n + m - k, n + m - k))
     cost[:n, :m] = cost[n:, m:] = np.inf
-    return _chosen(left, right, _full_dense(left, right, weight, cost))
-
-
-#: Side of the matrix with dummy nodes above which the linear program is faster: at side 150
-#: (100 × 100 nodes, k = 50) it took 65 ms against 2.5, at 280 (150 × 150, k = 20) 9 against 16,
-#: at 950 (500 × 500, k = 50) 50 against 380.
-LARGEST_DUMMY_MATRIX = 250
+    return _full(left, right, weight, cost)
 
 
 def _partial_by_program(
@@ -239,33 +214,26 @@ def _partial_by_program(
     return np.flatnonzero(result.x > 0.5)
 
 
-def _full_dense(left: IntArray, right: IntArray, weight: FloatArray, cost: FloatArray) -> _Ends:
-    """Match all nodes of the smaller side; `cost` is infinite where there is no edge."""
-    cost[left, right] = -weight
-    return _assignment(cost)
-
-
-def _assignment(cost: FloatArray) -> _Ends:
+def _full(left: IntArray, right: IntArray, weight: FloatArray, cost: FloatArray) -> IntArray:
+    """Match all nodes of the smaller side at least cost; `cost` is that of pairs without edge."""
     from scipy.optimize import linear_sum_assignment  # 0.3 s that `import oclok` need not take
 
-    rows, cols = linear_sum_assignment(cost)
-    return rows, cols
+    cost[left, right] = -weight
+    return _joining(left, right, *linear_sum_assignment(cost))
 
 
 def _full_sparse(
     left: IntArray, right: IntArray, weight: FloatArray, shape: tuple[int, int]
-) -> _Ends:
+) -> IntArray:
     """Match all nodes of the smaller side along edges of a sparse graph."""
     # SciPy takes a weight of 0 for no edge. All full matchings have the same number of edges, so
     # adding 2 to weights of at most 1 in size changes nothing else.
     graph = coo_array((weight + 2.0, (left, right)), shape=shape).tocsr()
-    rows, cols = min_weight_full_bipartite_matching(graph, maximize=True)
-    return rows, cols
+    return _joining(left, right, *min_weight_full_bipartite_matching(graph, maximize=True))
 
 
-def _chosen(left: IntArray, right: IntArray, ends: _Ends) -> IntArray:
-    """Return the edges that join the matched `ends`; pairs that are no edge drop out."""
-    rows, cols = ends
+def _joining(left: IntArray, right: IntArray, rows: IntArray, cols: IntArray) -> IntArray:
+    """Return the edges that join matched nodes; pairs that are no edge drop out."""
     partner = np.full(max(left.max(initial=-1), rows.max(initial=-1)) + 1, -1, dtype=np.intp)
     partner[rows] = cols
     return np.flatnonzero(partner[left] == right)

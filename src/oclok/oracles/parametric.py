@@ -10,17 +10,25 @@ solver needs from the arguments, `_include` and `_exclude`.
 from __future__ import annotations
 
 import copy
+import time
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from oclok.errors import InputError, OracleError, UnresolvedError
-from oclok.oracles.arguments import arguments_of, call_text
-from oclok.oracles.base import Oracle
-from oclok.oracles.json_form import to_json
+from oclok.oracles.arguments import arguments_of, call_text, to_json
+from oclok.oracles.base import Oracle, Solution, SumOracle
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_positions
+from oclok.validation import as_positions, as_positive
+
+#: Solvers are exact up to this, in terms of the largest index per base arm that two super arms
+#: differ by (tolerances of HiGHS: 1e-10), …
+ERROR_OF_LARGEST_INDEX = 1e-9
+#: … plus this, in terms of the sum of all |indices| (the knapsack's pruning: 1.1e-11; the
+#: rounding of sums of up to 900,000 indices: 2⁻⁵³ each).
+ERROR_OF_INDEX_SUM = 1e-10
 
 _NOTHING = np.empty(0, dtype=np.intp)
 
@@ -103,6 +111,18 @@ class ParametricOracle(Oracle):
         fixed = {name: positions for name, positions in fixed.items() if positions.size}
         return super().__repr__() + (f".{call_text('given', fixed)}" if fixed else "")
 
+    def is_feasible(self, super_arm: ArrayLike) -> bool:
+        """Return whether `super_arm` may be played."""
+        self._check_resolved()
+        chosen = self._positions(super_arm)
+        if chosen is None or np.isin(self._exclude, chosen).any():
+            return False
+        return bool(np.isin(self._include, chosen).all()) and self._allows(chosen)
+
+    @abstractmethod
+    def _allows(self, chosen: IntArray) -> bool:
+        """Return whether the base arms at these positions may be played together."""
+
     def _is_free(self, size: int) -> BoolArray:
         """Return which of `size` base arms are neither included nor excluded."""
         for positions in (self._include, self._exclude):
@@ -117,16 +137,6 @@ class ParametricOracle(Oracle):
     def _as_index(self, index: ArrayLike) -> FloatArray:
         self._check_resolved()
         return super()._as_index(index)
-
-    def _positions(self, super_arm: ArrayLike) -> IntArray | None:
-        """Return `super_arm` as positions; None if an included arm is missing, or similar."""
-        self._check_resolved()
-        chosen = super()._positions(super_arm)
-        if chosen is None or self._include.size == self._exclude.size == 0:
-            return chosen
-        if not np.isin(self._include, chosen).all() or np.isin(self._exclude, chosen).any():
-            return None
-        return chosen
 
     def _check_resolved(self) -> None:
         if not self._is_resolved:
@@ -144,3 +154,89 @@ class ParametricOracle(Oracle):
         self._include = arguments.pop("include", _NOTHING)
         self._exclude = arguments.pop("exclude", _NOTHING)
         self.__init__(**arguments)  # type: ignore[misc]
+
+
+class ExactSumOracle(ParametricOracle, SumOracle):
+    """An oracle for the largest sum of indices whose solver is exact up to the errors above."""
+
+    alpha = 1.0
+
+    def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
+        """Return the sum of `means` over `super_arm`."""
+        self._check_resolved()
+        return super().value(means, super_arm)
+
+    def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
+        """Return whether `super_arm` is provably chosen for any index within `error` of this.
+
+        Let the chosen arms have the least index possible and the others the greatest. If the
+        solver still chooses S, then S is best for every index f in between: for any rival T,
+        f(S) - f(T) = f(S∖T) - f(T∖S) is smallest at that corner. The margin added to `error` on
+        each arm of S∖T and T∖S exceeds the solver's own error, so that S is strictly best.
+        """
+        self._check_resolved()
+        error = np.where(self._is_free(index.size), error, 0.0)  # the others are not a choice
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = np.abs(index) + error
+            margin = ERROR_OF_LARGEST_INDEX * size.max(initial=0.0)
+            margin += ERROR_OF_INDEX_SUM * size.sum()
+            corner = index + (error + margin)
+            corner[super_arm] = (index - (error + margin))[super_arm]
+        if not (margin > 0 and np.isfinite(corner).all()):
+            return False
+        try:
+            found = self.solve(corner)
+            return found.gap == 0 and np.array_equal(found.super_arm, super_arm)
+        except OracleError:
+            return False
+
+
+class Deadline:
+    """The moment at which a search must stop; never if `seconds` is None."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds left, at least 0; None without a limit."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the search must stop now."""
+        return self._end is not None and time.monotonic() >= self._end
+
+
+class TimeLimitedOracle(ParametricOracle):
+    """An oracle that searches, for at most `time_limit` seconds per call if that is not None.
+
+    A search that is cut short returns the best super arm found, and `solve` says how far it may
+    be from the best; `alpha` is the guarantee of a search that ends by itself. If no super arm is
+    found in time, a call raises an `OracleError`.
+    """
+
+    is_search = True
+    time_limit: float | None
+
+    @staticmethod
+    def _as_limit(seconds: float | None) -> float | None:
+        return None if seconds is None else as_positive(seconds, "time_limit")
+
+    def limited(self, seconds: float) -> Self:
+        """Return the oracle with a time limit of at most `seconds` per call."""
+        twin = copy.copy(self)
+        twin.time_limit = min(seconds, self.time_limit or seconds)
+        return twin
+
+    def solve(self, index: ArrayLike) -> Solution:
+        """Return the super arm for `index` of shape (M,), and its proven gap."""
+        return self._search(self._as_index(index), Deadline(self.time_limit))
+
+    def _solve(self, index: FloatArray) -> IntArray:
+        return self._search(index, Deadline(self.time_limit)).super_arm
+
+    @abstractmethod
+    def _search(self, index: FloatArray, deadline: Deadline) -> Solution:
+        """Search until the deadline for the super arm of the largest value."""

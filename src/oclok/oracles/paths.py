@@ -19,24 +19,19 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from oclok.errors import InfeasibleError, OracleError
-from oclok.oracles.exact_sum import ExactSumOracle
-from oclok.oracles.labels import Labels, as_node, as_nodes, check_same_length, number_labels
+from oclok.oracles.labels import Labels, as_ends, as_node, best_parallels, number_labels
+from oclok.oracles.parametric import ExactSumOracle
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 
 class Path(ExactSumOracle):
     """Choose the edges of the path from source to target with the largest sum.
 
-    A path visits no node twice. Exact (α = 1) for any index if the graph has no cycle between
-    source and target, and otherwise where no index is positive, as for negative travel times;
-    a positive index on a graph with cycles is an `OracleError`, since that problem is NP-hard.
-    No path at all is an `InfeasibleError`. From a node to itself there is the empty path only.
-    Of parallel edges with equal indices the lower position is chosen; between other paths of
-    equal value the answer is the same each time, but not by position.
-
-    Edges can be excluded from any graph. To include some is as quick as any other path where the
-    graph has no cycle between source and target; where it has one, that is NP-hard as well, and
-    `given` raises an `OracleError`.
+    A path visits no node twice. Exact: α = 1. On a graph with cycles between source and target,
+    no index may be positive (think of negative travel times) and no edge can be included, since
+    both problems are NP-hard: an `OracleError`. No path at all is an `InfeasibleError`; from a
+    node to itself there is only the empty path. Of parallel edges with equal indices the lower
+    position is chosen; other ties are broken deterministically, but not by position.
 
     Args:
         tail: node from which each base arm, an edge, leads; any integers or strings, shape
@@ -56,19 +51,14 @@ class Path(ExactSumOracle):
     def __init__(
         self, tail: ArrayLike | str, head: ArrayLike | str, source: int | str, target: int | str
     ) -> None:
-        self.tail, self.head = as_nodes(tail, "tail"), as_nodes(head, "head")
-        check_same_length(tail=self.tail, head=self.head)
+        self.tail, self.head = as_ends(tail=tail, head=head)
         self.source, self.target = as_node(source, "source"), as_node(target, "target")
         self._prepare_if_resolved()
 
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether `super_arm` is a path from source to target that visits no node twice."""
-        edges = self._positions(super_arm)
-        if edges is None:
-            return False
-        following = dict(zip(self._tail[edges].tolist(), self._head[edges].tolist(), strict=True))
+    def _allows(self, chosen: IntArray) -> bool:
+        following = dict(zip(self._tail[chosen].tolist(), self._head[chosen].tolist(), strict=True))
         node, visited = self._source, {self._source}
-        for _ in range(edges.size):
+        for _ in range(chosen.size):
             node = following.get(node, self._source)
             if node in visited:
                 return False
@@ -119,16 +109,15 @@ class Path(ExactSumOracle):
                 "indices must be ≤ 0 on a graph with cycles between source and target; "
                 f"position {first} has {index[first]}"
             )
-        pair = self._tail[edges] * self._count + self._head[edges]
-        order = np.lexsort((edges, -index[edges], pair))
-        edges, pair = edges[order], pair[order]
-        is_best = np.append(True, np.diff(pair) != 0)  # a matrix has no room for parallel edges
-        edges, pair = edges[is_best], pair[is_best]
+        pair = self._tail * self._count + self._head
+        edges = best_parallels(edges, pair[edges], index)  # a matrix has no room for the others
         graph = self._matrix(np.abs(index[edges]), edges)
         _, previous = dijkstra(graph, indices=self._source, return_predecessors=True)
         reached = np.flatnonzero(previous >= 0)
         via = np.full(self._count, -1)
-        via[reached] = edges[np.searchsorted(pair, previous[reached] * self._count + reached)]
+        via[reached] = edges[
+            np.searchsorted(pair[edges], previous[reached] * self._count + reached)
+        ]
         return via
 
     def _prepare(self) -> None:

@@ -7,11 +7,11 @@
 | lower, upper | bounds of A x; (R,)                                                         |
 | scale        | power of two that brings a row's largest coefficient to between 1/2 and 1   |
 
-HiGHS works with tolerances: it takes a constraint for met that is missed by 1e-6, and its
-presolve and cuts can lose points that meet one by less than that. So it is given a relaxation, in
-which every feasible x keeps a distance of `RELAXATION` from each bound, and is told by cover cuts,
-derived in exact arithmetic, of each answer that is not feasible. An answer that is feasible is
-best of the relaxation, hence best of all.
+HiGHS works with tolerances: it accepts a constraint that is missed by 1e-6, and its presolve and
+cuts can lose points that meet one by less than that. So it solves a relaxation, in which every
+feasible x keeps a distance of `RELAXATION` from each bound. Each answer that is not feasible is
+ruled out by a cover cut, derived in exact arithmetic. An answer that is feasible is the best of
+the relaxation, hence the best of all.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from scipy.sparse import csr_array, issparse
 from oclok.errors import InfeasibleError, InputError, OracleError
 from oclok.oracles.base import Solution
 from oclok.oracles.cover_cuts import CoverCut, cover_cut, exceeds
-from oclok.oracles.exact_sum import ExactSumOracle
+from oclok.oracles.parametric import Deadline, ExactSumOracle, TimeLimitedOracle
 from oclok.oracles.quiet import silenced_printf
-from oclok.oracles.time_limit import Deadline, TimeLimitedOracle
-from oclok.typing import ArrayLike, BoolArray, FloatArray
+from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_vector
 
 #: How far constraints are relaxed, with coefficients of at most 1; ten times HiGHS' tolerance.
@@ -42,13 +41,12 @@ LARGEST_CUT_COUNT = 500
 class Program(TimeLimitedOracle, ExactSumOracle):
     """Choose base arms with the largest sum such that lower ≤ A x ≤ upper, x being 0 or 1.
 
-    For whatever no other oracle describes. Feasible is what meets all constraints in exact
-    arithmetic on the floats given, with no tolerance: 0.1 + 0.2 exceeds 0.3, so that decimals are
-    best multiplied to whole numbers. Solved by HiGHS, exactly (α = 1) up to 1e-10 of the largest
-    index; that can take long for large or intricate problems. Between super arms of equal value
-    the answer is the same each time, but not by position. Where nothing is feasible, a call
-    raises `InfeasibleError`; where more than 500 sets miss a constraint by next to nothing and
-    would be better, an `OracleError`.
+    For problems that no other oracle describes. A super arm must meet all constraints in exact
+    arithmetic, with no tolerance: 0.1 + 0.2 exceeds 0.3, so multiply decimals to whole numbers.
+    Solved by HiGHS, exactly (α = 1) up to 1e-10 of the largest index; that can take long for
+    large or intricate problems. Ties are broken deterministically, but not by position. Where
+    nothing is feasible, a call raises `InfeasibleError`; where more than 500 better sets miss a
+    constraint by a tiny margin, an `OracleError`.
 
     Args:
         A: coefficients, dense or a SciPy sparse array, shape (R, M); or a list of rows, of which
@@ -121,11 +119,7 @@ class Program(TimeLimitedOracle, ExactSumOracle):
             )
         self._bounds = low, high
 
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether `super_arm` meets all constraints in exact arithmetic."""
-        chosen = self._positions(super_arm)
-        if chosen is None:
-            return False
+    def _allows(self, chosen: IntArray) -> bool:
         x: BoolArray = np.zeros(self.A.shape[1], dtype=np.bool_)
         x[chosen] = True
         return self._missed(x) is None
@@ -170,7 +164,7 @@ class Program(TimeLimitedOracle, ExactSumOracle):
                 raise self._out_of_time()
             cuts.append(cover_cut(*missed, x))
         raise OracleError(
-            f"too hard: more than {LARGEST_CUT_COUNT} sets miss a constraint by next to nothing; "
+            f"too hard: more than {LARGEST_CUT_COUNT} sets miss a constraint by a tiny margin; "
             "do the coefficients of a row differ too much in size?"
         )
 

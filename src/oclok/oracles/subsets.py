@@ -11,21 +11,19 @@ import numpy as np
 
 from oclok.decision import Propensities
 from oclok.errors import InfeasibleError, InputError, OracleError
+from oclok.oracles.arguments import json_key
 from oclok.oracles.base import best_of
-from oclok.oracles.exact_sum import ExactSumOracle
-from oclok.oracles.json_form import json_key
 from oclok.oracles.labels import number_labels
-from oclok.oracles.parametric import ParametricOracle
+from oclok.oracles.parametric import ExactSumOracle, ParametricOracle
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_vector
 
 
 class TopK(ParametricOracle):
-    """Choose the k base arms with the largest indices, whatever base arms there are.
+    """Choose the k base arms with the largest indices, even negative ones.
 
-    Always exactly k of them, also where indices are negative; if there are fewer, all of
-    them, with a warning.
-    Exact: α = 1. Between equal indices the lower position is chosen.
+    If there are fewer than k, all of them are chosen, with a warning. Exact: α = 1. Between equal
+    indices the lower position is chosen.
 
     The expected reward is `reward(Σ means)`. Its constant B (`lipschitz`) is 1 for the sum and
     for `np.log1p`, whose slope is at most 1 where the sum of the means is not negative; it is
@@ -88,14 +86,10 @@ class TopK(ParametricOracle):
         with np.errstate(all="ignore"):
             return np.array([float(self.reward(total)) for total in totals])
 
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether `super_arm` has k base arms, or is all of fewer: 0, 1, …, n-1."""
-        chosen = self._positions(super_arm)
-        if chosen is None or chosen.size == 0:
-            return False
-        if chosen.size >= self.k:
+    def _allows(self, chosen: IntArray) -> bool:
+        if chosen.size == 0 or chosen.size >= self.k:
             return chosen.size == self.k
-        both = np.append(chosen, self._exclude)
+        both = np.append(chosen, self._exclude)  # all base arms, where there are fewer than k
         return bool(both.max() + 1 == both.size)
 
     def uniform_propensities(self, arms: int) -> Propensities | None:
@@ -146,16 +140,15 @@ class TopK(ParametricOracle):
 
 
 class Partition(ExactSumOracle):
-    """Choose base arms with the largest sum, at most so many of each group.
+    """Choose base arms with the largest sum, up to a limit for each group.
 
-    Exact: α = 1. Only base arms with a positive index are chosen; the empty super arm is
-    feasible. Between equal indices of a group the lower position is chosen.
+    Exact: α = 1. Only base arms with a positive index are chosen, possibly none. Between equal
+    indices of a group the lower position is chosen.
 
     Args:
-        groups: label of the group of each base arm, any hashable values, M of them; or the name
-            of a column.
+        groups: label of each base arm's group, M hashable values; or the name of a column.
         limits: the largest number of base arms of any group, or a dict with one for each label,
-            where a label that is a number may also be written as a string, as in JSON.
+            where a number may also be written as a string, as in JSON.
 
     Examples:
         >>> oracle = Partition(["red", "red", "blue", "blue"], limits={"red": 1, "blue": 2})
@@ -187,11 +180,7 @@ class Partition(ExactSumOracle):
                 f"are included; its limit is {self._limit[first]}"
             )
 
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether `super_arm` has no more base arms of any group than its limit."""
-        chosen = self._positions(super_arm)
-        if chosen is None:
-            return False
+    def _allows(self, chosen: IntArray) -> bool:
         counts = np.bincount(self._group[chosen], minlength=self._limit.size)
         return bool((counts <= self._limit).all())
 
