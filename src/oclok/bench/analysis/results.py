@@ -50,20 +50,19 @@ class Results:
     def notes(self) -> list[str]:
         """What a reader should know of the rounds and of the policies."""
         runs = self.settings.get("runs") or {}
-        found = [self.settings.get("notes"), runs.get("notes")]
-        policies = self.settings.get("policy_notes") or {}
+        notes = [self.settings.get("notes"), runs.get("notes")]
         versions = (runs.get("versions") or {}).items()
         mixed = [f"{name} {version}" for name, version in versions if ", " in version]
         if mixed:
-            found.append(f"runs were made with several versions of packages: {'; '.join(mixed)}")
-        notes = [*found, *(f"{policy}: {note}" for policy, note in policies.items())]
+            notes.append(f"runs were made with several versions of packages: {'; '.join(mixed)}")
+        of_policies = self.settings.get("policy_notes") or {}
+        notes += [f"{policy}: {note}" for policy, note in of_policies.items()]
         return list(dict.fromkeys(str(note) for note in notes if note))
 
     @property
     def oracle(self) -> str:
         """The oracle that was chosen for the experiment; empty where there is no choice."""
-        options = self.settings.get("options")
-        return str((options if isinstance(options, dict) else self.settings).get("oracle") or "")
+        return str((self.settings.get("options") or {}).get("oracle") or "")
 
     @property
     def is_from_paper(self) -> bool:
@@ -82,29 +81,29 @@ class Results:
 
 
 def load(folder: str | os.PathLike[str]) -> Results:
-    """Read a results folder; columns that can be derived from others may be missing."""
+    """Read a results folder; columns that follow from others may be missing."""
     folder = Path(folder)
     settings = _settings(folder / "settings.json")
     path = folder / "results.csv.gz"
     if not path.exists():
-        raise DataError(f"{folder}: no results.csv.gz in it; expected the folder of an experiment")
+        raise DataError(
+            f"{folder}: no results.csv.gz in it; give the folder of a finished experiment, or "
+            "finish it with `oclok run`"
+        )
     try:
         rounds = read_table(path)
-    except (OSError, EOFError, ValueError, zlib.error) as reason:
-        raise DataError(f"{path}: not a readable table ({reason})") from None
-    if "experiment" not in rounds:
-        rounds["experiment"] = str(settings.get("experiment", "experiment"))
-    try:
+        if "experiment" not in rounds:
+            rounds["experiment"] = str(settings.get("experiment", "experiment"))
         return Results(settings, complete(rounds))
     except InputError as reason:
         raise DataError(f"{path}: {reason}") from None
+    except (OSError, EOFError, ValueError, zlib.error) as reason:
+        raise DataError(f"{path}: not a readable table ({reason})") from None
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
     try:
-        settings = json.loads(path.read_text(encoding="utf8"))
+        settings = json.loads(path.read_text(encoding="utf8")) if path.exists() else {}
     except (OSError, ValueError) as reason:
         raise DataError(f"{path}: not readable as JSON ({reason})") from None
     if not isinstance(settings, dict):

@@ -20,8 +20,8 @@ class Dataset:
     Attributes:
         name: its usual name.
         simulation: the problem that uses it.
-        home: the web page from which it can be downloaded.
-        size: of the download, and of what is inside.
+        home: the web page to download it from.
+        size: of the download and its content.
         licence: what its makers allow.
         give: the file or folder to give as `data=`.
     """

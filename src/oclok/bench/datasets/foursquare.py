@@ -1,11 +1,17 @@
-"""Check-ins of Foursquare users in Tokyo or New York City, as locations in the unit square."""
+"""Check-ins of Foursquare users in Tokyo or New York City, as locations in the unit square.
+
+Without the data, a Gaussian mixture that comes with oclok stands in for Tokyo:
+`scripts/fit_tokyo.py` fits it and writes `tokyo.json`, which holds its parameters alone.
+"""
 
 from __future__ import annotations
 
+import json
 import lzma
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +28,8 @@ class CheckIns:
     """Where people checked in, and how often.
 
     Attributes:
-        name: which data these are.
-        locations: longitude and latitude of each venue, scaled so that the venues span
-            [0, 1]²; shape (V, 2).
+        name: of the data.
+        locations: longitude and latitude of each venue, scaled to span [0, 1]²; shape (V, 2).
         checkins: number of check-ins at each; shape (V,).
     """
 
@@ -40,6 +45,34 @@ class CheckIns:
     def _venues(self) -> IntArray:
         """The venue of each check-in."""
         return np.repeat(np.arange(self.checkins.size), self.checkins)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A mixture of Gaussians, kept to the unit square.
+
+    Attributes:
+        name: which data it stands for.
+        weights: of the components; shape (C,).
+        means: their centres; shape (C, 2).
+        factors: lower Cholesky factors of their covariances; shape (C, 2, 2).
+    """
+
+    name: str
+    weights: FloatArray
+    means: FloatArray
+    factors: FloatArray
+
+    def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` locations, drawn again while outside [0, 1]²; shape (count, 2)."""
+        found = np.empty((0, 2))
+        while len(found) < count:
+            parts = rng.choice(self.weights.size, size=count, p=self.weights)
+            normal = rng.standard_normal((count, 2, 1))
+            drawn = self.means[parts] + (self.factors[parts] @ normal)[:, :, 0]
+            inside = ((drawn >= 0) & (drawn <= 1)).all(axis=1)
+            found = np.concatenate([found, drawn[inside]])
+        return found[:count]
 
 
 def load(path: str | os.PathLike[str]) -> CheckIns:
@@ -71,6 +104,19 @@ def load(path: str | os.PathLike[str]) -> CheckIns:
         raise DataError(f"{path}: all venues are on one line; they cannot be scaled to [0, 1]²")
     name = f"Foursquare {path.name.split('.')[0]}"
     return CheckIns(name, (degrees - low) / (high - low), table["checkins"].astype(np.intp))
+
+
+@cache
+def tokyo() -> Mixture:
+    """Return the mixture fitted to the check-ins of Tokyo, in place of `load`."""
+    fitted = json.loads(files("oclok.bench.datasets").joinpath("tokyo.json").read_text("utf8"))
+    weights = np.array(fitted["weights"])
+    return Mixture(
+        name="Gaussian mixture fitted to Foursquare Tokyo",
+        weights=weights / weights.sum(),
+        means=np.array(fitted["means"]),
+        factors=np.linalg.cholesky(np.array(fitted["covariances"])),
+    )
 
 
 def _read_venues(path: Path) -> Columns:

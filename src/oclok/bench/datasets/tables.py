@@ -26,13 +26,13 @@ def read_batches(
     header: Sequence[str] | None = None,
     encoding: str = "utf8",
 ) -> Iterator[Columns]:
-    """Yield the columns of a delimited text file, a million rows at a time.
+    """Yield columns of a delimited text file, a million rows at a time.
 
     Args:
         file: where to read from.
         types: the columns to read, each with its dtype.
-        source: what an error calls the file.
-        delimiter: what stands between two columns.
+        source: the name of the file in errors.
+        delimiter: between two columns.
         header: names of all columns, where the first line does not have them.
         encoding: of the text.
     """

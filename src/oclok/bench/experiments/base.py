@@ -2,10 +2,7 @@
 
     run = variant × policy × horizon × repeat
 
-A run has an identity: a hash of all that its table depends on, so that it is made anew if and only
-if any of that changes.
-
-Only policies that are told the horizon run once for each. The regret of any other at horizon T
+Only policies that depend on the horizon run once for each. The regret of any other at horizon T
 is its cumulative regret in round T, as a shorter problem is a longer one, truncated.
 """
 
@@ -15,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from oclok import __version__
 from oclok.bench import simulation
 from oclok.bench.experiments.digest import code_digest, digest
-from oclok.bench.experiments.specs import PolicySpec, as_key, check_distinct, keywords_of
+from oclok.bench.experiments.specs import PolicySpec, as_key, check_distinct, keywords_of, show
 from oclok.bench.problems.base import Problem
 from oclok.errors import ExperimentError
 from oclok.validation import as_count
@@ -40,14 +37,10 @@ QUICK_ROUNDS, QUICK_REPEATS = 50, 2
 
 @dataclass(frozen=True)
 class Settings:
-    """How an experiment is run; made, checked, by `Experiment.settings`.
+    """How an experiment is run, as `Experiment.settings` returns it.
 
-    Attributes:
-        rounds: T, the largest horizon.
-        repeats: number of independent repeats.
-        seed: where all randomness comes from.
-        policies: labels of those that take part.
-        options: given to the problems.
+    `rounds` is T, the largest horizon; `policies` are the labels of those that take part;
+    `options` are given to the problems.
     """
 
     rounds: int
@@ -61,9 +54,8 @@ class Settings:
 class Run:
     """One policy on one problem: the unit of work, and of what is kept.
 
-    Attributes:
-        identity: a hash of all that the table of the run depends on: its settings, the parameters
-            of policy and problem, the code behind them, and the version of oclok.
+    `identity` is a hash of all that the table of the run depends on: its settings, the parameters
+    of policy and problem, the code behind them, and the version of oclok.
     """
 
     variant: str
@@ -73,9 +65,8 @@ class Run:
     identity: str = ""
 
     def __str__(self) -> str:
-        return f"{self.policy} {self.variant} T={self.horizon} repeat {self.repeat}".replace(
-            "  ", " "
-        )
+        name = f"{self.policy} {self.variant}".strip()
+        return f"{name} T={self.horizon} repeat {self.repeat}"
 
     @property
     def file_name(self) -> str:
@@ -117,9 +108,8 @@ class Experiment:
     is_from_paper: bool = False
 
     def __post_init__(self) -> None:
-        as_count(self.rounds, "rounds")
-        as_count(self.repeats, "repeats")
-        as_count(self.horizons, "horizons")
+        for name in ("rounds", "repeats", "horizons"):
+            as_count(getattr(self, name), name)
         if not isinstance(self.variants, Mapping) or not self.variants:
             raise ExperimentError(
                 f"{self.name}: variants must map names to problem factories, such as "
@@ -139,7 +129,7 @@ class Experiment:
         if not self.policies:
             raise ExperimentError(f"{self.name}: has no policies; at least one is needed")
         check_distinct(self.name, "policies", [spec.label for spec in self.policies])
-        check_distinct(self.name, "variants", list(self.variants))
+        check_distinct(self.name, "variants", self.variants)
 
     def settings(
         self,
@@ -153,13 +143,8 @@ class Experiment:
     ) -> Settings:
         """Return settings, the declared ones where nothing is given.
 
-        Args:
-            rounds: T.
-            repeats: number of independent repeats.
-            seed: where all randomness comes from.
-            policies: labels or keys of those that take part; all if there are none.
-            quick: few rounds and repeats, for a look.
-            **options: of the problem; None stands for the declared value.
+        `policies` are labels or keys of those that take part, all if there are none; `quick` means
+        few rounds and repeats, for a look; an option of the problem that is None is as declared.
         """
         usual_rounds = min(QUICK_ROUNDS, self.rounds) if quick else self.rounds
         usual_repeats = min(QUICK_REPEATS, self.repeats) if quick else self.repeats
@@ -223,11 +208,12 @@ class Experiment:
         """Return the policy with this label."""
         return next(spec for spec in self.policies if spec.label == label)
 
-    def parameters(self, settings: Settings, variant: str, policy: str) -> dict[str, object]:
+    def parameters(self, settings: Settings, variant: str, policy: str) -> dict[str, Any]:
         """Return what was declared of a policy and of its problem, by column of the table."""
         problem = {**keywords_of(self.variants[variant]), **settings.options}
         named = {f"policy_{name}": value for name, value in self.policy(policy).parameters.items()}
-        return named | {f"problem_{name}": value for name, value in problem.items()}
+        named |= {f"problem_{name}": value for name, value in problem.items()}
+        return {name: show(value) for name, value in named.items()}
 
     def notes(self, settings: Settings) -> dict[str, str]:
         """Return what a reader should know of the policies that take part, by label."""

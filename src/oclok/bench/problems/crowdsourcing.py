@@ -15,7 +15,7 @@ import os
 
 import numpy as np
 
-from oclok.bench.datasets import foursquare, tokyo
+from oclok.bench.datasets import foursquare
 from oclok.bench.problems.base import Count, Problem, Round, gaussian
 from oclok.oracles import TopK
 from oclok.typing import ArrayLike, FloatArray
@@ -59,7 +59,7 @@ class Crowdsourcing(Problem):
         mean_arms: float = 100,
     ) -> None:
         super().__init__(rounds, seed)
-        self._checkins = tokyo.mixture() if data is None else foursquare.load(data)
+        self._checkins = foursquare.tokyo() if data is None else foursquare.load(data)
         self.data_name = self._checkins.name
         self._oracle = TopK(k, reward=np.log1p)
         self._workers = Count(mean_arms, least=k + 1)
