@@ -8,10 +8,9 @@ is its cumulative regret in round T, as a shorter problem is a longer one, trunc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -121,13 +120,13 @@ class Experiment:
                     f"{self.name}: variant {variant!r} must be a problem class or factory; "
                     f"got {make!r}"
                 )
+        if not self.policies:
+            raise ExperimentError(f"{self.name}: has no policies; at least one is needed")
         for spec in self.policies:
             if not isinstance(spec, PolicySpec):
                 raise ExperimentError(
                     f"{self.name}: policies must be PolicySpec objects; got {spec!r}"
                 )
-        if not self.policies:
-            raise ExperimentError(f"{self.name}: has no policies; at least one is needed")
         check_distinct(self.name, "policies", [spec.label for spec in self.policies])
         check_distinct(self.name, "variants", self.variants)
 
@@ -146,23 +145,32 @@ class Experiment:
         `policies` are labels or keys of those that take part, all if there are none; `quick` means
         few rounds and repeats, for a look; an option of the problem that is None is as declared.
         """
-        usual_rounds = min(QUICK_ROUNDS, self.rounds) if quick else self.rounds
-        usual_repeats = min(QUICK_REPEATS, self.repeats) if quick else self.repeats
+        if rounds is None:
+            rounds = min(QUICK_ROUNDS, self.rounds) if quick else self.rounds
+        if repeats is None:
+            repeats = min(QUICK_REPEATS, self.repeats) if quick else self.repeats
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in chosen.keys() - self.options.keys():
             raise ExperimentError(f"{self.name} takes no --{name}; leave it out")
+        known = {spec.key: spec.label for spec in self.policies}
+        for policy in policies:
+            if as_key(policy) not in known:
+                raise ExperimentError(
+                    f"{self.name} has no policy {policy!r}; it has {', '.join(known)}"
+                )
+        wanted = {as_key(policy) for policy in policies} or known
         return Settings(
-            rounds=as_count(usual_rounds if rounds is None else rounds, "rounds"),
-            repeats=as_count(usual_repeats if repeats is None else repeats, "repeats"),
+            rounds=as_count(rounds, "rounds"),
+            repeats=as_count(repeats, "repeats"),
             seed=as_count(seed, "seed", least=0),
-            policies=self._labels(policies),
+            policies=tuple(label for key, label in known.items() if key in wanted),
             options={**self.options, **chosen},
         )
 
     def runs(self, settings: Settings) -> list[Run]:
         """Return all runs, in the order of the final table."""
         problems, policies = self.digests(settings)
-        runner = digest(__version__, code_digest(_functions_of(simulation)), settings.seed)
+        runner = digest(__version__, code_digest(simulation), settings.seed)
         return [
             Run(
                 *(variant, spec.label, horizon, repeat),
@@ -182,8 +190,7 @@ class Experiment:
             variant: digest(make, dict(settings.options), files)
             for variant, make in self.variants.items()
         }
-        specs = (self.policy(label) for label in settings.policies)
-        return problems, {spec.label: digest(spec.make) for spec in specs}
+        return problems, {name: digest(self.policy(name).make) for name in settings.policies}
 
     def horizons_of(self, spec: PolicySpec, settings: Settings) -> list[int]:
         """Return the horizons at which a policy runs, ascending."""
@@ -220,15 +227,6 @@ class Experiment:
         specs = (self.policy(label) for label in settings.policies)
         return {spec.label: spec.note for spec in specs if spec.note}
 
-    def _labels(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the labels of policies, in the order of the experiment."""
-        wanted = {as_key(name) for name in names}
-        for name in names:
-            if as_key(name) not in {spec.key for spec in self.policies}:
-                known = ", ".join(spec.key for spec in self.policies)
-                raise ExperimentError(f"{self.name} has no policy {name!r}; it has {known}")
-        return tuple(spec.label for spec in self.policies if not wanted or spec.key in wanted)
-
 
 def seeds(settings: Settings, repeat: int) -> list[np.random.SeedSequence]:
     """Return the seeds of the problem, of its noise and of the policy in a repeat.
@@ -237,11 +235,6 @@ def seeds(settings: Settings, repeat: int) -> list[np.random.SeedSequence]:
     which others there are, and policies are compared on equal luck.
     """
     return np.random.SeedSequence(settings.seed, spawn_key=(repeat,)).spawn(3)
-
-
-def _functions_of(module: object) -> Iterable[FunctionType]:
-    functions = (thing for thing in vars(module).values() if isinstance(thing, FunctionType))
-    return [f for f in functions if f.__module__ == getattr(module, "__name__", None)]
 
 
 def _stamp(path: Path) -> list[tuple[str, int, int]]:

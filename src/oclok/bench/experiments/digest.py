@@ -14,7 +14,7 @@ import hashlib
 import pickle
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -25,10 +25,15 @@ import pandas as pd
 #: Digits of a hash; 16 hexadecimal ones make a collision among a million runs unlikely (3e-8).
 DIGITS = 16
 
-#: Modules of oclok on which no number depends. The first has a register of all classes, which
-#: would make every run depend on every class.
+#: Modules of oclok on which no number depends; the first has a register of all classes.
 _IRRELEVANT = {"oclok.persistence", "oclok.threads"}
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range)
+#: What a wrapper of functions is described by.
+_PARTS = {
+    functools.partial: ("func", "args", "keywords"),
+    MethodType: ("__func__", "__self__"),
+    property: ("fget", "fset", "fdel"),
+}
 _LOADS_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _INSTALLED = tuple(
     {
@@ -54,13 +59,15 @@ def digest(*things: object) -> str:
     """
     walk = _Walk()
     text = "\n".join([*map(walk.value, things), *walk.code()])
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+    return _sha(text.encode())
 
 
-def code_digest(functions: Iterable[FunctionType]) -> str:
-    """Return a hash of the bytecode of `functions` alone, without what they depend on."""
-    text = "\n".join(f"{f.__qualname__} {_code_text(f.__code__, f.__doc__)}" for f in functions)
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+def code_digest(module: ModuleType) -> str:
+    """Return a hash of the bytecode of the functions in `module`, without what they depend on."""
+    functions = (f for f in vars(module).values() if isinstance(f, FunctionType))
+    own = (f for f in functions if f.__module__ == module.__name__)
+    text = "\n".join(f"{f.__qualname__} {_code_text(f.__code__, f.__doc__)}" for f in own)
+    return _sha(text.encode())
 
 
 class _Walk:
@@ -115,12 +122,9 @@ class _Walk:
             return self.value(thing.bit_generator.state)
         if isinstance(thing, Path):
             return str(thing)
-        if isinstance(thing, functools.partial):
-            return ", ".join(map(self.value, (thing.func, thing.args, thing.keywords)))
-        if isinstance(thing, MethodType):
-            return f"{self.value(thing.__func__)}, {self.value(thing.__self__)}"
-        if isinstance(thing, property):
-            return ", ".join(map(self.value, (thing.fget, thing.fset, thing.fdel)))
+        for kind, names in _PARTS.items():
+            if isinstance(thing, kind):
+                return ", ".join(self.value(getattr(thing, name)) for name in names)
         for wrapped in ("__wrapped__", "__func__", "func"):  # caches, class and static methods
             if callable(getattr(thing, wrapped, None)):
                 return self.value(getattr(thing, wrapped))
@@ -162,7 +166,10 @@ class _Walk:
             self.value(function.__kwdefaults__),
         ]
         for cell in function.__closure__ or ():
-            parts.append(self.value(_cell(cell)))
+            try:
+                parts.append(self.value(cell.cell_contents))
+            except ValueError:  # not assigned yet
+                parts.append("empty")
         names, attributes = _names(function.__code__)
         for name in sorted(names):
             if name in function.__globals__:
@@ -218,13 +225,6 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
             loaded |= inner
             every |= names
     return loaded, every
-
-
-def _cell(cell: Any) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
 
 
 def _is_own(thing: FunctionType | type) -> bool:

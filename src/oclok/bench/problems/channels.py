@@ -33,7 +33,7 @@ class Channels(Problem):
 
     Args:
         rounds: T.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         k: K, the number of channels, all of which are given away.
         mean_users: mean of the Poisson number of users, drawn again until it is K or more.
 

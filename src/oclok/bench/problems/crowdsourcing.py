@@ -34,7 +34,7 @@ class Crowdsourcing(Problem):
 
     Args:
         rounds: T, the number of tasks.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         data: check-ins of Foursquare, in any form that `datasets.foursquare.load` reads.
             Left out, a Gaussian mixture fitted to those of Tokyo, which comes with oclok.
         k: K, the number of workers picked for a task.

@@ -19,7 +19,7 @@ class Drift(Problem):
     Args:
         rounds: T. The first rounds depend on it unless `change_after` is given.
         lengthscale: l of the squared exponential kernel of both samples.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         change_after: how many rounds the first sample lasts; half of them if left out.
         points: how many contexts there are to draw from, for each sample.
         k: K, the number of base arms picked in a round.

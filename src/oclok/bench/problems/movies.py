@@ -35,7 +35,7 @@ class Movies(Problem):
 
     Args:
         rounds: T.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         data: a MovieLens folder or zip file, of which ratings since 2015 by users with at least
             200 of them are used. Left out, synthetic ratings, the same for every seed.
         oracle: "tim+", the paper's; "greedy"; or "exact".

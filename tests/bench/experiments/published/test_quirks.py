@@ -165,7 +165,7 @@ def test_what_the_scripts_do_not_have_is_an_error():
         as_published(EXPERIMENTS["crowdsourcing"], ["noise"])
     with pytest.raises(ExperimentError, match="channels is not in the published scripts"):
         as_published(EXPERIMENTS["channels"])
-    assert [in_scripts(experiment) for experiment in PAPER] == [True, True, True, False]
+    assert [bool(in_scripts(experiment)) for experiment in PAPER] == [True, True, True, False]
 
 
 def test_the_page_on_the_paper_names_every_switch():
