@@ -6,8 +6,8 @@ Without the data, a Gaussian mixture that comes with oclok stands in for Tokyo:
 
 from __future__ import annotations
 
+import csv
 import json
-import lzma
 import os
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oclok.bench.datasets.tables import Columns, read_columns
+from oclok.bench.datasets.tables import read_columns
 from oclok.errors import DataError
 from oclok.typing import FloatArray, IntArray
 
@@ -88,10 +88,15 @@ def load(path: str | os.PathLike[str]) -> CheckIns:
             f"{path}: no such file; give dataset_TSMC2014_TKY.txt of the Foursquare data set, "
             "or a table of its venues"
         )
-    if path.suffix == ".txt":
-        table = _count_venues(path)
+    types = {"latitude": "float64", "longitude": "float64"}
+    if path.suffix == ".txt":  # a row per check-in, in which a quote is part of the text
+        how = {"sep": "\t", "names": _HEADER, "encoding": "latin-1", "quoting": csv.QUOTE_NONE}
+        rows = read_columns(path, {"venue": "str", **types}, source=str(path), **how)
+        venues = rows.pop("venue").astype(str)
+        _, first, counts = np.unique(venues, return_index=True, return_counts=True)
+        table = {name: column[first] for name, column in rows.items()} | {"checkins": counts}
     elif path.name.endswith((".csv", ".csv.xz")):
-        table = _read_venues(path)
+        table = read_columns(path, {**types, "checkins": "int64"}, source=str(path))
     else:
         raise DataError(f"{path}: check-ins are read from .txt, .csv or .csv.xz files")
     if not (np.isfinite(table["latitude"]) & np.isfinite(table["longitude"])).all():
@@ -117,26 +122,3 @@ def tokyo() -> Mixture:
         means=np.array(fitted["means"]),
         factors=np.linalg.cholesky(np.array(fitted["covariances"])),
     )
-
-
-def _read_venues(path: Path) -> Columns:
-    types = {"latitude": "float64", "longitude": "float64", "checkins": "int64"}
-    with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
-        try:
-            return read_columns(file, types, source=str(path))
-        except lzma.LZMAError as reason:
-            raise DataError(f"{path}: damaged ({reason}); get a fresh copy") from None
-
-
-def _count_venues(path: Path) -> Columns:
-    types = {"venue": "str", "latitude": "float64", "longitude": "float64"}
-    with path.open("rb") as file:
-        rows = read_columns(
-            file, types, source=str(path), delimiter="\t", header=_HEADER, encoding="latin-1"
-        )
-    _, first, checkins = np.unique(rows["venue"].astype(str), return_index=True, return_counts=True)
-    return {
-        "latitude": rows["latitude"][first],
-        "longitude": rows["longitude"][first],
-        "checkins": checkins,
-    }
