@@ -207,5 +207,5 @@ def _check_noise(kernel: Kernel, X: FloatArray, count: int, noise_variance: floa
 def _too_small(count: int, noise_variance: float) -> NumericalError:
     return NumericalError(
         f"noise_std={math.sqrt(noise_variance):g} is too small for double precision: K + σ²I of "
-        f"{count} contexts cannot be told from K; give a larger noise_std"
+        f"{count} contexts inconclusive from K; give a larger noise_std"
     )

@@ -186,7 +186,7 @@ def test_every_experiment_with_claims_says_how_the_paper_ran_it():
 
 def test_one_repeat_tells_nothing(make_results):
     found = check_claims(make_results("movies", repeats=1, levels=LEVELS["movies"]))
-    assert {v.word for v in found if v.claim not in THEORY} == {"cannot be told"}
+    assert {v.word for v in found if v.claim not in THEORY} == {"inconclusive"}
 
 
 def scattered(results: pd.DataFrame, policy: str, spread: float) -> pd.DataFrame:
@@ -218,7 +218,7 @@ def test_without_a_positive_benchmark_there_are_no_ratios_but_regrets(make_resul
     results = make_results("codependency", repeats=3, levels=levels)
     found = {v.claim.text: v for v in check_claims(negative(results, 1))}
     about_5 = next(v for text, v in found.items() if text.startswith("The difference between"))
-    assert about_5.word == "cannot be told"
+    assert about_5.word == "inconclusive"
     assert "negative in 1 of 3 repeats" in about_5.measured
     only = next(v for text, v in found.items() if text.startswith("O'CLOK-UCB is the only"))
     assert "less regret by" in only.measured
@@ -237,7 +237,7 @@ def scores(make_results):
 
 
 @pytest.mark.parametrize(
-    ("holds", "word"), [(True, "holds"), (False, "does not hold"), (None, "cannot be told")]
+    ("holds", "word"), [(True, "holds"), (False, "does not hold"), (None, "inconclusive")]
 )
 def test_a_verdict_has_a_word(scores, holds, word):
     found = judge(made_up(holds), scores)

@@ -1,7 +1,7 @@
 """Is one policy better than another? Differences and ratios of regret, paired by repeat.
 
 All policies of a repeat meet the same rounds and the same noise, so they are compared within
-repeats, and what is left to chance is the choice of repeats.
+repeats; only the choice of repeats is left to chance.
 
 | symbol | meaning                                                                              |
 |--------|--------------------------------------------------------------------------------------|

@@ -29,7 +29,7 @@ class Results:
         experiment: its name, such as "crowdsourcing".
         title: its name, for people.
         data: names of the data that were used.
-        notes: what a reader should know of the rounds and of the policies.
+        notes: on the rounds and the policies.
         oracle: the one that was chosen; empty where there is no choice.
         is_from_paper: whether the paper makes claims about it.
         horizon: the largest number of rounds.

@@ -112,7 +112,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
 def show_number(value: float, digits: int) -> str:
     """Return a number with this many decimals; a dash for NaN."""
-    return "–" if value != value else f"{value:,.{digits}f}".replace("-", "−")
+    return "–" if value != value else f"{value:,.{digits}f}"
 
 
 def show_probability(value: float) -> str:

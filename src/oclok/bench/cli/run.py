@@ -113,7 +113,7 @@ def run(
 
     * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies,
 
-    * `oclok run my_experiment.py` runs what a file of your own declares,
+    * `oclok run my_experiment.py` runs the experiment in a file of your own,
 
     * `oclok run table --data my.csv --k 5` compares all policies on your own data.
     """

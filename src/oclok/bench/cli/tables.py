@@ -1,4 +1,4 @@
-"""What the command line prints: results of an experiment, and what there is to run."""
+"""Tables on the command line: results of an experiment, experiments and policies."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ def summary_table(
         (
             variant,
             policy + ("*" if policy in notes else ""),
-            _spread(row["reward"], row["reward_std"], 3),
-            _spread(row["regret"], row["regret_std"], 1),
+            _spread(row, "reward", 3),
+            _spread(row, "regret", 1),
             show_time(row["milliseconds"]),
         )
         for variant, policy, row in records(summarise(results))
     ]
     caption = "\n".join(f"* {label}: {note}" for label, note in notes.items())
-    return _table(
-        title, ("reward / benchmark", "cumulative regret", "time per round"), rows, caption
-    )
+    headings = ("reward / benchmark", "cumulative regret", "time per round")
+    return _table(title, headings, rows, caption)
 
 
 def paired_table(results: pd.DataFrame, reference: str) -> Table | None:
@@ -45,8 +44,8 @@ def paired_table(results: pd.DataFrame, reference: str) -> Table | None:
         (
             variant,
             policy,
-            _interval(row["ratio"], row["ratio_low"], row["ratio_high"], 2),
-            _interval(row["difference"], row["difference_low"], row["difference_high"], 1),
+            _interval(row, "ratio", 2),
+            _interval(row, "difference", 1),
             show_probability(row["p_holm"]),
         )
         for variant, policy, row in records(compared)
@@ -98,13 +97,11 @@ def _table(
     return table
 
 
-def _spread(middle: float, std: float, digits: int) -> str:
-    shown = show_number(middle, digits)
-    return shown if middle != middle else f"{shown} ± {show_number(std, digits)}"
+def _spread(row: Mapping[str, float], name: str, digits: int) -> str:
+    middle, std = (show_number(row[key], digits) for key in (name, f"{name}_std"))
+    return middle if middle == "–" else f"{middle} ± {std}"
 
 
-def _interval(middle: float, low: float, high: float, digits: int) -> str:
-    shown = show_number(middle, digits)
-    if middle != middle:
-        return shown
-    return f"{shown} ({show_number(low, digits)} to {show_number(high, digits)})"
+def _interval(row: Mapping[str, float], name: str, digits: int) -> str:
+    middle, low, high = (show_number(row[f"{name}{end}"], digits) for end in ("", "_low", "_high"))
+    return middle if middle == "–" else f"{middle} ({low} to {high})"

@@ -34,13 +34,8 @@ class Dataset:
     give: str
 
 
-def catalogue() -> list[Dataset]:
-    """Return the data sets that the simulations can use, the paper's own first."""
-    return list(_CATALOGUE)
-
-
 def check(path: str | os.PathLike[str]) -> str:
-    """Read a data set and return what it holds, on one line; a bad one is a `DataError`."""
+    """Read a data set and return its contents in one line; a bad one is a `DataError`."""
     path = Path(path)
     if path.is_dir() or path.suffix == ".zip":
         return movielens.summary(path)
@@ -50,7 +45,8 @@ def check(path: str | os.PathLike[str]) -> str:
     return f"{found.name}: {found.checkins.sum():,} check-ins at {found.checkins.size:,} venues"
 
 
-_CATALOGUE = (
+#: The data sets that the simulations can use, the paper's own first.
+CATALOGUE = (
     Dataset(
         name="Foursquare Tokyo",
         simulation="crowdsourcing",

@@ -52,7 +52,7 @@ class Mixture:
     """A mixture of Gaussians, kept to the unit square.
 
     Attributes:
-        name: which data it stands for.
+        name: of the data.
         weights: of the components; shape (C,).
         means: their centres; shape (C, 2).
         factors: lower Cholesky factors of their covariances; shape (C, 2, 2).

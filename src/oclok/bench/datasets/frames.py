@@ -98,7 +98,7 @@ def numeric_columns(
 
 
 def rows_by_round(frame: pd.DataFrame, name: str) -> tuple[list[IntArray], list[Any]]:
-    """Return the positions of the rows of each round, and what the rounds are called."""
+    """Return the positions of the rows of each round, and the names of the rounds."""
     check_columns(frame, [name])
     if frame[name].isna().any():
         row = int(np.argmax(frame[name].isna()))

@@ -49,7 +49,7 @@ def load(path: str | os.PathLike[str], since: datetime = SINCE, least: int = LEA
 
 
 def summary(path: str | os.PathLike[str]) -> str:
-    """Return on one line what a MovieLens folder or zip file holds."""
+    """Return the contents of a MovieLens folder or zip file in one line."""
     path = Path(path)
     ids, _ = _read_movies(path)
     ratings = recent = 0

@@ -57,7 +57,7 @@ class Ratings:
         genres: FloatArray,
         least: int,
     ) -> Ratings:
-        """Keep users with at least `least` ratings and the movies they rated; number them anew.
+        """Keep users with at least `least` ratings and the movies they rated, renumbered.
 
         `users` may be any integers from 0 on; `movies` are rows of `genres`.
         """

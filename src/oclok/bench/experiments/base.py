@@ -1,4 +1,4 @@
-"""What an experiment is: policies on the variants of a problem, declared and nothing more.
+"""An experiment: policies on the variants of a problem, declared and nothing more.
 
     run = variant × policy × horizon × repeat
 
@@ -51,7 +51,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """One policy on one problem: the unit of work, and of what is kept.
+    """One policy on one problem: the unit of work and of storage.
 
     `identity` is a hash of all that the table of the run depends on: its settings, the parameters
     of policy and problem, the code behind them, and the version of oclok.
@@ -79,8 +79,8 @@ class Experiment:
     """Some policies on some variants of a problem.
 
     Attributes:
-        name: what it is called on the command line.
-        title: what it is called on paper; the name if left out.
+        name: on the command line.
+        title: in reports; the name if left out.
         variants: a problem factory for each; an only one is named "". It takes `rounds=`, `seed=`
             and the `options`, as problem classes do. The keyword arguments of a
             `functools.partial` become columns of the table.
@@ -89,10 +89,9 @@ class Experiment:
         rounds: T, the largest horizon.
         horizons: how many horizons there are, evenly spaced up to T.
         repeats: number of independent repeats.
-        options: what can be chosen about the problem, with the value it has if nobody does.
-        shares_problem: whether making a problem is so costly that all runs on it should be done
-            in one place, one after another.
-        is_from_paper: whether the paper makes claims about it, which a report then checks.
+        options: settings of the problem, with their default values.
+        shares_problem: whether runs on a problem are done in one place, as it is costly to make.
+        is_from_paper: whether the paper makes claims about it, for the report to check.
     """
 
     name: str
@@ -216,14 +215,14 @@ class Experiment:
         return next(spec for spec in self.policies if spec.label == label)
 
     def parameters(self, settings: Settings, variant: str, policy: str) -> dict[str, Any]:
-        """Return what was declared of a policy and of its problem, by column of the table."""
+        """Return the declared parameters of a policy and its problem, by column of the table."""
         problem = {**keywords_of(self.variants[variant]), **settings.options}
         named = {f"policy_{name}": value for name, value in self.policy(policy).parameters.items()}
         named |= {f"problem_{name}": value for name, value in problem.items()}
         return {name: show(value) for name, value in named.items()}
 
     def notes(self, settings: Settings) -> dict[str, str]:
-        """Return what a reader should know of the policies that take part, by label."""
+        """Return the notes on the policies that take part, by label."""
         specs = (self.policy(label) for label in settings.policies)
         return {spec.label: spec.note for spec in specs if spec.note}
 

@@ -1,6 +1,6 @@
 """The folder that an experiment is kept in.
 
-settings.json      what was run last, when, and with which versions
+settings.json      settings of the last run, its date and package versions
 runs/              one gzipped CSV file per run, written the moment it is finished; its name ends
                    in the run's identity, so runs with other parameters or code never replace it
 results.csv.gz     all runs in one tidy table
@@ -100,7 +100,7 @@ class ResultsFolder:
         return dict(found)
 
     def _clear(self) -> None:
-        """Delete what experiments write, and nothing else."""
+        """Delete the files of experiments, and no others."""
         for name in _OURS:
             path = self.path / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -118,7 +118,7 @@ class ResultsFolder:
 
 
 def _merged(attrs: list[Any]) -> dict[Any, Any]:
-    """Return what the attributes of several tables say of all of them."""
+    """Return the attributes of several tables as those of one."""
     dates = sorted(found["date"] for found in attrs if "date" in found)
     versions: dict[str, dict[str, None]] = {}
     for found in attrs:

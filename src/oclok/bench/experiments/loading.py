@@ -5,7 +5,7 @@
     my_experiment.py:LARGE     the one that is called LARGE there
     package.module:LARGE       the same, in a module that can be imported
 
-A file is run as a module of its own; what it imports from its folder is found.
+A file is run as a module of its own, and can import from its folder.
 """
 
 from __future__ import annotations

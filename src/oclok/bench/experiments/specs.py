@@ -30,7 +30,7 @@ class PolicySpec:
         make: a policy class, or a function of the problem and a seed that returns a fresh policy.
             The keyword arguments of a `functools.partial` become columns of the table.
         depends_on_horizon: whether it needs the number of rounds; known of a class.
-        note: what a reader should know of it; empty if nothing.
+        note: for readers of the report.
     """
 
     label: str
@@ -77,7 +77,7 @@ def sweep(
         cls: the policy class.
         label: how labels begin; with the name of the class if left out. The values of the
             parameters that vary follow.
-        note: what a reader should know of these policies.
+        note: for readers of the report.
         **parameters: of `cls`. The seed, and the horizon and dimension of policies that need
             them, are those of the run unless they are given here.
 

@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
     Attributes:
         order: labels of the policies to show, in the order of the legend; all, as in the table,
             if left out.
-        band: what is shaded around means: "std", "stderr" or "ci95", as `measures.band` says.
+        band: the shaded area around means: "std", "stderr" or "ci95", as `measures.band` says.
         size: "one-column" (3.4 inches) or "two-column" (7 inches).
         legend: "below" the axes, or names at the ends of "lines".
     """
@@ -64,7 +64,7 @@ def save(drawn: Figure | Axes | Sequence[Axes], path: str | os.PathLike[str]) ->
     """Write a figure, the same bytes for the same figure, and return the files.
 
     Args:
-        drawn: what a function of this package returned, or a figure.
+        drawn: a figure, or the axes that a function of this package returned.
         path: with the ending .pdf, .svg or .png, that one is written; with none, all three.
     """
     axes = drawn if isinstance(drawn, Axes | Figure) else next(iter(drawn), None)

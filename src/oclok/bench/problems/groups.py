@@ -40,7 +40,7 @@ class GroupRound(Round):
     Attributes:
         groups: number of the group of each base arm, from 0 on; shape (M,).
         group_means: true mean group outcomes f'(x), which no policy sees; shape (M,).
-        threshold: γ, what the mean of f' over a group's base arms must reach.
+        threshold: γ, the least mean of f' over the base arms of a good group.
     """
 
     groups: IntArray

@@ -1,4 +1,4 @@
-"""A results folder → one page that says what came out, and whether the paper's claims hold."""
+"""A results folder → one page with tables, figures and verdicts on the paper's claims."""
 # Tested in tests/bench/report/test_report.py: it writes the report.
 
 from __future__ import annotations
@@ -139,10 +139,7 @@ def _render(template: str, path: Path, **values: Any) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "time": show_time,
-        "decimals": show_number,
-        "probability": show_probability,
-    }
+    environment.filters |= {"time": show_time, "probability": show_probability}
+    environment.filters["decimals"] = lambda *given: show_number(*given).replace("-", "−")
     path.write_text(environment.get_template(template).render(**values), encoding="utf8")
     return path

@@ -23,7 +23,7 @@ class ReportFigure:
     Attributes:
         name: of its files.
         title: its heading.
-        caption: what is drawn, exactly.
+        caption: what it shows, precisely.
         draw: makes it from the table of rounds.
         column: of the summary, whose values are the text for those who cannot see the figure.
         needs: columns without which it is left out.
@@ -66,7 +66,7 @@ FIGURES = (
         "cumulative-regret",
         "Cumulative regret",
         "Expected reward of the benchmark minus that of the policy, summed over all rounds. "
-        "Policies that depend on the number of rounds T were run anew for each T; the others once, "
+        "Policies that depend on the number of rounds T were run once for each T; the others once, "
         f"and read off at each T. With one T only, the sum up to round t is shown. {_REPEATS}",
         figures.cumulative_regret,
         "regret",

@@ -1,7 +1,7 @@
 """How sentences about results are checked: a rule in words, and numbers that must be in a range.
 
 Words are read alike in all sentences. The readings were fixed before full runs were made, but with
-rough figures of short trial runs at hand; claims close to a limit are to be taken as such:
+rough figures of short trial runs at hand:
 
 | words                               | are read as                                             |
 |-------------------------------------|---------------------------------------------------------|
@@ -12,8 +12,8 @@ rough figures of short trial runs at hand; claims close to a limit are to be tak
 | better by x                         | the ratio of two average rewards, minus 1               |
 
 A number is measured in every repeat. The sentence holds if the 95% confidence interval of each
-number's mean (Student's t) is inside its range, and does not if one is outside; otherwise these
-repeats cannot tell.
+number's mean (Student's t) is inside its range, and does not if one is outside; otherwise it is
+inconclusive.
 
 Rewards are shares of the benchmark's. Where the benchmark's own reward is not positive in every
 repeat, shares mean nothing: comparisons are then made by regret, and the rest is unknown.
@@ -49,7 +49,7 @@ Cell: TypeAlias = tuple[str, float | None]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was measured, in words, and whether the sentence holds; None if it cannot be told."""
+    """What was measured, in words, and whether the sentence holds; None if inconclusive."""
 
     measured: str
     holds: bool | None
@@ -89,7 +89,7 @@ class Quantity:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the mean is in the range; None if it cannot be told."""
+        """Whether the mean is in the range; None if inconclusive."""
         low, high = self.interval
         if low >= self.least - _ROUNDING and high <= self.most + _ROUNDING:
             return True
@@ -103,24 +103,19 @@ class Quantity:
         return f"{mean} ({low} to {high})"
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(str):
     """A number that has no meaning here, with the reason in words."""
 
-    words: str
     holds: None = None
-
-    def __str__(self) -> str:
-        return self.words
 
 
 def every(parts: Sequence[Quantity | Unknown], *context: object) -> Finding:
-    """Return the finding that holds if all `parts` do; of many, it shows those in doubt."""
+    """Return the finding that holds if all `parts` do; of many, it shows some that are in doubt."""
     shown: list[object] = list(parts)
     if len(parts) > MOST_SHOWN:
         doubtful = [part for part in parts if part.holds is not True]
         certain = len(parts) - len(doubtful)
-        shown = [f"{certain} of {len(parts)} comparisons are certain", *doubtful]
+        shown = [f"{certain} of {len(parts)} comparisons are certain", *doubtful[:MOST_SHOWN]]
     measured = "; ".join(map(str, (*context, *shown)))
     return Finding(measured, conjunction(part.holds for part in parts))
 
@@ -227,8 +222,8 @@ def takes_more_than(minutes: float, policy: str) -> Check:
     """Check that the last rounds of `policy` take more than some minutes each."""
 
     def measure(scores: Scores) -> Finding:
-        times = scores.milliseconds(policy, after=0.9)
-        return every([Quantity(f"{policy}, ms per round", times, 6e4 * minutes, form=",.2f")])
+        times = scores.milliseconds(policy, after=0.9) / 6e4
+        return every([Quantity(f"{policy}, minutes per round", times, minutes, form=".2g")])
 
     return Check(f"median of the last tenth of rounds above {minutes:g} min", measure)
 

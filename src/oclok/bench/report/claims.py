@@ -38,9 +38,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what was measured (or why nothing was), and whether it holds.
+    """A claim, the numbers measured (or why there are none), and whether it holds.
 
-    `holds` is None where these repeats cannot tell, or nothing was measured.
+    `holds` is None where these repeats are inconclusive, or nothing was measured.
     """
 
     claim: Claim
@@ -55,11 +55,11 @@ class Verdict:
             return "not measured"
         if self.holds is False and self.claim.is_slowness:
             return "faster here"
-        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
+        return {True: "holds", False: "does not hold", None: "inconclusive"}[self.holds]
 
     @property
     def explanation(self) -> str:
-        """Why a claim does not hold, or cannot be told, as far as it is known."""
+        """Why a claim does not hold or is inconclusive, where that is known."""
         if self.holds or not self.is_measured:
             return ""
         return self.claim.note or ("No explanation was found." if self.holds is False else "")

@@ -1,4 +1,4 @@
-"""What claims are measured by: rewards, regrets and times, by policy, lengthscale and repeat."""
+"""The measurements behind claims: rewards, regrets and times, by policy, lengthscale and repeat."""
 
 from __future__ import annotations
 

@@ -108,8 +108,8 @@ class SharedNumbers(Oracle):
     Influence spreads from a chosen node over any number of edges, each live with the
     probability that is its index. The k nodes are chosen greedily by their mean influence over
     the same random draws in each call, as TIM+ chooses them by its own; ties go to the lower
-    number. The reward counts right ends of the chosen nodes' own edges: what is maximised is not
-    what is rewarded, so there is no guarantee.
+    number. The reward counts right ends of the chosen nodes' own edges, which is not the
+    objective that is maximised, so there is no guarantee.
 
     Args:
         left, right: ends of each base arm, both numbered from 0 on; shape (M,).
