@@ -8,7 +8,6 @@ docstrings and line numbers do not enter. An installed package enters with its v
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
 import pickle
@@ -34,7 +33,6 @@ _PARTS = {
     MethodType: ("__func__", "__self__"),
     property: ("fget", "fset", "fdel"),
 }
-_LOADS_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _INSTALLED = tuple(
     {
         str(Path(sysconfig.get_path(name)).resolve())
@@ -118,10 +116,6 @@ class _Walk:
             return ", ".join(sorted(map(self.value, thing)))
         if isinstance(thing, np.random.SeedSequence):
             return f"{thing.entropy} {thing.spawn_key}"
-        if isinstance(thing, np.random.Generator):
-            return self.value(thing.bit_generator.state)
-        if isinstance(thing, Path):
-            return str(thing)
         for kind, names in _PARTS.items():
             if isinstance(thing, kind):
                 return ", ".join(self.value(getattr(thing, name)) for name in names)
@@ -170,19 +164,18 @@ class _Walk:
                 parts.append(self.value(cell.cell_contents))
             except ValueError:  # not assigned yet
                 parts.append("empty")
-        names, attributes = _names(function.__code__)
-        for name in sorted(names):
-            if name in function.__globals__:
-                thing = function.__globals__[name]
-                parts.append(f"{name} = {self._global(function, thing, attributes)}")
+        names = _names(function.__code__)
+        for name in sorted(names & function.__globals__.keys()):
+            thing = function.__globals__[name]
+            parts.append(f"{name} = {self._global(function, thing, names)}")
         return "; ".join(parts)
 
-    def _global(self, function: FunctionType, thing: Any, attributes: set[str]) -> str:
-        """Describe a global of `function`, which uses `attributes` of its globals or others."""
+    def _global(self, function: FunctionType, thing: Any, names: set[str]) -> str:
+        """Describe a global of `function`, in whose code are these `names`."""
         if isinstance(thing, ModuleType) and thing.__name__ in _IRRELEVANT:
             return thing.__name__
         if isinstance(thing, ModuleType) and _is_own_module(thing.__name__):
-            used = sorted(attributes & vars(thing).keys())
+            used = sorted(names & vars(thing).keys())
             return ", ".join(f"{name}: {self.value(vars(thing)[name])}" for name in used)
         is_ours = (function.__module__ or "").split(".")[0] == "oclok"
         if is_ours and not isinstance(thing, (*_PLAIN, tuple, type, FunctionType)):
@@ -215,16 +208,10 @@ def _constant(constant: object) -> str:
 
 
 @functools.cache
-def _names(code: CodeType) -> tuple[set[str], set[str]]:
-    """Return the names of globals that `code` loads, and all names in it, attributes included."""
-    loaded = {str(i.argval) for i in dis.get_instructions(code) if i.opname in _LOADS_GLOBAL}
-    every = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            inner, names = _names(constant)
-            loaded |= inner
-            every |= names
-    return loaded, every
+def _names(code: CodeType) -> set[str]:
+    """Return the names of globals and attributes in `code`."""
+    inner = (_names(part) for part in code.co_consts if isinstance(part, CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def _is_own(thing: FunctionType | type) -> bool:
