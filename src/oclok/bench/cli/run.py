@@ -182,12 +182,11 @@ def paper(
     """
     folder = output or _usual_folder(quick)
     planned = [(folder / experiment.name, experiment) for experiment in PAPER]
-    if as_published:
-        planned += [
-            (folder / published.FOLDER / experiment.name, _on_many_draws(experiment))
-            for experiment in PAPER
-            if published.in_scripts(experiment)
-        ]
+    for experiment in PAPER if as_published else ():
+        names = [name for name in published.in_scripts(experiment) if name != published.ONE_DRAW]
+        if names:
+            place = folder / published.FOLDER / experiment.name
+            planned.append((place, published.as_published(experiment, names)))
     with _interruptible(folder):
         for place, experiment in planned:
             settings = experiment.settings(
@@ -218,12 +217,6 @@ def report(
     with console.status("Reading the results") as status:
         page = write(folder, reference, progress=status.update if console.is_terminal else print)
     print(f"Figures: {folder / 'figures'}\nReport: {page}")
-
-
-def _on_many_draws(experiment: Experiment) -> Experiment:
-    """Return an experiment with all quirks of the scripts, but a draw per repeat."""
-    names = [name for name in published.in_scripts(experiment) if name != published.ONE_DRAW]
-    return published.as_published(experiment, names)
 
 
 def _run_and_report(
