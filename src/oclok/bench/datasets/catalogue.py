@@ -15,16 +15,7 @@ _RESEARCH = "research use with citation; commercial use only with permission of 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that a person can fetch and give to a problem as `data=`.
-
-    Attributes:
-        name: its usual name.
-        simulation: the problem that uses it.
-        home: the web page to download it from.
-        size: of the download and its content.
-        licence: what its makers allow.
-        give: the file or folder to give as `data=`.
-    """
+    """A data set to download: for which simulation, from where, and what to give as `data=`."""
 
     name: str
     simulation: str

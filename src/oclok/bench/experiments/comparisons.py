@@ -75,11 +75,6 @@ def gp_policy(
     return cls(RBF(lengthscale), noise_std, **arguments)
 
 
-def movies(rounds: int, seed: np.random.SeedSequence) -> Movies:
-    """Make Simulation III with the exact oracle."""
-    return Movies(rounds, seed, oracle="exact")
-
-
 def _gp(label: str, cls: type[GPPolicy], **arguments: Any) -> PolicySpec:
     return PolicySpec(label, partial(gp_policy, cls=cls, **arguments))
 
@@ -90,7 +85,7 @@ COMPARISON = Experiment(
     variants={
         "crowdsourcing": Crowdsourcing,
         **{f"l={x:g}": partial(Codependency, lengthscale=x) for x in (0.1, 0.5, 1)},
-        "movies": movies,
+        "movies": partial(Movies, oracle="exact"),
         "channels": Channels,
     },
     policies=[

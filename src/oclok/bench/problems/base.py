@@ -72,8 +72,7 @@ class Round:
     def play(self, super_arm: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Return outcomes, shape (K,), of the base arms in `super_arm`, ascending positions.
 
-        Noise is drawn for all M base arms, so that with the same generator a base arm has the
-        same outcome whichever super arm it is part of.
+        With the same generator, a base arm has the same outcome in whichever super arm.
         """
         chosen = as_positions(super_arm, "super_arm", len(self.means))
         return as_outcomes(self.noise(self.means, rng), len(self.means))[chosen]
