@@ -6,9 +6,10 @@ from __future__ import annotations
 import sys
 
 from oclok import __version__
+from oclok.errors import MissingExtraError
 
 #: Commands of the service, which needs nothing of the extra `bench`.
-SERVICE = ("serve", "keys", "replay", "export", "check", "agents")
+SERVICE = ("serve", "keys", "replay", "export", "evaluate", "check", "agents")
 
 
 def main() -> None:
@@ -23,11 +24,14 @@ def main() -> None:
         else:
             from oclok.bench.cli import main as run
         run()
-    except ModuleNotFoundError as missing:
-        if (missing.name or "oclok").split(".")[0] == "oclok":
-            raise
-        extra = "service" if is_service else "bench"
-        print(f"oclok: {missing.name} is missing; install oclok[{extra}]", file=sys.stderr)
+    except (ModuleNotFoundError, MissingExtraError) as missing:
+        message = str(missing)
+        if isinstance(missing, ModuleNotFoundError):
+            if (missing.name or "oclok").split(".")[0] == "oclok":
+                raise
+            extra = "service" if is_service else "bench"
+            message = f"{missing.name} is missing; install oclok[{extra}]"
+        print(f"oclok: {message}", file=sys.stderr)
         sys.exit(2)
 
 

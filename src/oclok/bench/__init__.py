@@ -34,7 +34,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import `simulate` when it is asked for: problems alone do not need pandas."""
+    """Import `simulate` on first use: problems alone do not need pandas."""
     if name == "simulate":
         from oclok.bench.simulation import simulate
 

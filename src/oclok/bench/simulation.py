@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
 from oclok.bench.problems.base import Problem, Round, fresh_seed
 from oclok.bench.problems.groups import GroupRound
-from oclok.decision import Decision
 from oclok.errors import InputError
 from oclok.extras import needs
 from oclok.policies.base import Policy
 from oclok.policies.gp import GPPolicy
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.tcgp_ucb import TCGPUCB
-from oclok.typing import FloatArray
 
 with needs("bench"):
     import pandas as pd
 
-#: Levels of the calibration curve.
+#: Levels of the calibration curve, in percent.
 PERCENTS = (10, 20, 30, 40, 50, 60, 70, 80, 90)
+
+#: Columns of the table, by attribute of a certificate.
+_CERTIFICATE = {
+    "from_widths": "certificate_widths",
+    "from_information": "certificate_information",
+    "information_gain": "information_gain",
+    "largest_eigenvalue": "largest_eigenvalue",
+}
 
 
 def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequence) -> pd.DataFrame:
-    """Let `policy` play all rounds of `problem` and return what came of it.
+    """Let `policy` play all rounds of `problem` and return one row per round.
 
     Args:
         policy: learns as it goes. One that has played rounds before is an error, as what it
             learned there would leak into this simulation; `observe` is fine for a warm start.
-        problem: the rounds. Where base arms come in groups (`Groups`), a `TCGPUCB`
-            is told of the groups and gets both outcomes; any other policy gets neither.
-        seed: where the noise of the outcomes comes from. With the same seed, a base arm has the
-            same outcome in a round whichever policy chooses it.
+        problem: the rounds. Where base arms come in groups (`Groups`), a `TCGPUCB` sees the groups
+            and both outcomes; any other policy sees neither.
+        seed: of the noise. With the same seed, a base arm has the same outcome in a round
+            whichever policy chooses it.
 
     Returns:
-        One row per round, with the columns
+        A table with the columns
 
         - `round`: t, from 1 on,
         - `reward`: U of the outcomes,
@@ -101,14 +108,18 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
     """Play one round; return its row."""
     if not isinstance(current, Round):
         raise InputError(f"a problem must be made of oclok.bench.Round; got {current!r}")
+    select, play = partial(policy.select, current.contexts, current.oracle), current.play
+    if isinstance(policy, TCGPUCB) and isinstance(current, GroupRound):
+        select = partial(select, groups=current.groups, threshold=current.threshold)
+        play = current.play_both
     in_band = _in_band(policy, current)
     best_super_arm = current.best()
 
     start = perf_counter()
-    decision = _select(policy, current)
+    decision = select()
     seconds = perf_counter() - start
 
-    outcomes = _outcomes(policy, current, decision, rng)
+    outcomes = play(decision.super_arm, rng)  # (K,), or with those of the groups (K, 2)
 
     start = perf_counter()
     policy.update(decision, outcomes)
@@ -127,29 +138,11 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
         "seconds": seconds,
         "arms": len(means),
         "chosen": len(decision),
-        **_certificate(policy, oracle.lipschitz),
-        **_believed(policy),
+        **_believed(policy, oracle.lipschitz),
         "in_band": in_band,
         **_coverage(policy),
         **current.columns(decision.super_arm),
     }
-
-
-def _select(policy: Policy, current: Round) -> Decision:
-    if isinstance(policy, TCGPUCB) and isinstance(current, GroupRound):
-        return policy.select(
-            current.contexts, current.oracle, groups=current.groups, threshold=current.threshold
-        )
-    return policy.select(current.contexts, oracle=current.oracle)
-
-
-def _outcomes(
-    policy: Policy, current: Round, decision: Decision, rng: np.random.Generator
-) -> FloatArray:
-    """Return what the policy sees: outcomes (K,), or with those of the groups (K, 2)."""
-    if isinstance(policy, TCGPUCB) and isinstance(current, GroupRound):
-        return current.play_both(decision.super_arm, rng)
-    return current.play(decision.super_arm, rng)
 
 
 def _in_band(policy: Policy, current: Round) -> float:
@@ -161,30 +154,23 @@ def _in_band(policy: Policy, current: Round) -> float:
     return float(np.all(np.abs(current.means - mean) <= width * std))
 
 
-def _certificate(policy: Policy, lipschitz: float | None) -> dict[str, float]:
-    names = ("from_widths", "from_information", "information_gain", "largest_eigenvalue")
-    columns = ("certificate_widths", "certificate_information", *names[2:])
-    delta = policy.delta if isinstance(policy, OClokUCB) else math.nan
-    if not isinstance(policy, OClokUCB) or lipschitz is None:
-        return dict.fromkeys(columns, math.nan) | {"delta": delta}
-    certificate = policy.certificate()
-    values = (getattr(certificate, name) for name in names)
-    return dict(zip(columns, values, strict=True)) | {"delta": delta}
-
-
-def _believed(policy: Policy) -> dict[str, float]:
-    """Return the regret so far as the policy's posterior sees it: median and 95% interval."""
-    names = ("median", "lower", "upper")
-    told = policy.regret() if isinstance(policy, GPPolicy) else None
-    return {f"regret_{name}": math.nan if told is None else getattr(told, name) for name in names}
+def _believed(policy: Policy, lipschitz: float | None) -> dict[str, float]:
+    """Return what the policy knows of its regret so far: its certificate, and its posterior's."""
+    certificate = None
+    if isinstance(policy, OClokUCB) and lipschitz is not None:
+        certificate = policy.certificate()
+    regret = policy.regret() if isinstance(policy, GPPolicy) else None
+    return {
+        **{column: getattr(certificate, name, math.nan) for name, column in _CERTIFICATE.items()},
+        "delta": policy.delta if isinstance(policy, OClokUCB) else math.nan,
+        **{f"regret_{n}": getattr(regret, n, math.nan) for n in ("median", "lower", "upper")},
+    }
 
 
 def _coverage(policy: Policy) -> dict[str, float]:
     levels = tuple(percent / 100 for percent in PERCENTS)
-    shares = dict.fromkeys(levels, math.nan)
-    if isinstance(policy, GPPolicy):
-        shares = policy.calibration(levels).coverage
-    return {f"coverage_{p}": shares[level] for p, level in zip(PERCENTS, levels, strict=True)}
+    shares = policy.calibration(levels).coverage if isinstance(policy, GPPolicy) else {}
+    return {f"coverage_{p}": shares.get(p / 100, math.nan) for p in PERCENTS}
 
 
 def _optimum(current: Round, best: float) -> float:

@@ -52,9 +52,8 @@ def test_notes_of_problem_and_policies_are_kept(make_results, tmp_path):
     assert load(tmp_path).notes == ["few movies", "ACC-UCB: as published"]
 
 
-@pytest.mark.parametrize("settings", [{"oracle": "tim+"}, {"options": {"oracle": "tim+"}}])
-def test_the_chosen_oracle_is_found(make_results, tmp_path, settings):
-    keep(tmp_path, make_results("movies", repeats=1), settings)
+def test_the_chosen_oracle_is_found(make_results, tmp_path):
+    keep(tmp_path, make_results("movies", repeats=1), {"options": {"oracle": "tim+"}})
     assert load(tmp_path).oracle == "tim+"
 
 

@@ -231,6 +231,13 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys)
     assert capsys.readouterr().err.splitlines() == ["oclok: typer is missing; install oclok[bench]"]
 
 
+def test_without_pandas_the_command_says_what_to_install():
+    code = "import sys; sys.modules['pandas'] = None; from oclok.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "paper"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "oclok: pandas is missing; pip install 'oclok[bench]'\n"
+
+
 def test_the_module_runs_and_importing_the_library_stays_light():
     heavy = ("pandas", "pyarrow", "joblib", "typer", "rich", "dask", "matplotlib")
     code = f"import sys, oclok; sys.exit(any(name in sys.modules for name in {heavy}))"

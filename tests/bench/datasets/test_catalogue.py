@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from oclok.bench import problems
-from oclok.bench.datasets import catalogue, check
+from oclok.bench.datasets import CATALOGUE, check
 from oclok.errors import DataError
 
 DATA = Path(__file__).resolve().parents[4] / "shared/data"
@@ -14,11 +14,11 @@ needs_data = pytest.mark.skipif(not DATA.exists(), reason="no real data here")
 
 def test_every_data_set_belongs_to_a_simulation_and_has_a_home():
     names = {getattr(problems, name).name for name in ("Crowdsourcing", "Movies")}
-    for dataset in catalogue():
+    for dataset in CATALOGUE:
         assert dataset.simulation in names
         assert dataset.home.startswith("https://")
         assert all([dataset.name, dataset.size, dataset.licence, dataset.give])
-    assert {dataset.simulation for dataset in catalogue()} == names
+    assert {dataset.simulation for dataset in CATALOGUE} == names
 
 
 def test_nothing_at_a_path_is_a_data_error(tmp_path):

@@ -5,21 +5,22 @@ from functools import partial
 import pytest
 
 from oclok.bench.experiments import Experiment, PolicySpec
-from oclok.bench.experiments.simulations import acc_ucb, random, soclok_ucb
+from oclok.bench.experiments.simulations import oclok_ucb
 from oclok.bench.problems import Channels
+from oclok.policies import ACCUCB, Random
 
 
 @pytest.fixture(scope="session")
 def small():
-    """Two variants, three policies of which one is told the horizon, three horizons."""
+    """Two variants, three policies of which one depends on the horizon, three horizons."""
     return Experiment(
         name="small",
         title="A small experiment",
         variants={f"k={k}": partial(Channels, k=k, mean_users=5) for k in (2, 3)},
         policies=[
-            PolicySpec("SO'CLOK-UCB 4", partial(soclok_ucb, inducing=4)),
-            PolicySpec("ACC-UCB", acc_ucb, depends_on_horizon=True),
-            PolicySpec("Random", random, note="learns nothing"),
+            PolicySpec("SO'CLOK-UCB 4", partial(oclok_ucb, inducing=4)),
+            PolicySpec("ACC-UCB", ACCUCB),
+            PolicySpec("Random", Random, note="learns nothing"),
         ],
         rounds=20,
         horizons=3,

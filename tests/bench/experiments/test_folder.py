@@ -6,6 +6,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from oclok.bench.analysis.tables import read_table
 from oclok.bench.experiments import ResultsFolder, Run
 from oclok.errors import ExperimentError
 
@@ -27,7 +28,7 @@ def test_a_kept_run_is_there_and_comes_back(folder):
     assert folder.has(RUN)
     assert not folder.has(OTHER)
     assert folder.gather([RUN]).equals(table)
-    assert folder.read().equals(table)
+    assert read_table(folder.path / "results.csv.gz").equals(table)
 
 
 def test_gathered_tables_are_in_the_order_of_the_runs_with_the_notes_of_any(folder):
@@ -37,7 +38,8 @@ def test_gathered_tables_are_in_the_order_of_the_runs_with_the_notes_of_any(fold
         folder.keep(run, table)
     whole = folder.gather([OTHER, RUN])
     assert whole["repeat"].tolist() == [1, 0]
-    assert whole.attrs["notes"] == folder.read().attrs["notes"] == "few users"
+    kept = json.loads((folder.path / "settings.json").read_text())["runs"]
+    assert whole.attrs["notes"] == kept["notes"] == "few users"
 
 
 def test_the_same_experiment_goes_on_and_another_is_an_error(folder):
@@ -65,7 +67,7 @@ def test_gathered_tables_say_when_and_with_what_they_were_made(folder):
     attrs = folder.gather(runs).attrs
     assert attrs["dates"] == ["2026-01-01", "2026-02-02"]
     assert attrs["versions"] == {"numpy": "2.0, 2.1", "oclok": "1"}
-    assert folder.read().attrs == attrs
+    assert json.loads((folder.path / "settings.json").read_text())["runs"] == attrs
 
 
 def test_parameters_of_several_types_share_a_column_as_text(folder):
@@ -73,8 +75,15 @@ def test_parameters_of_several_types_share_a_column_as_text(folder):
     for run, value in zip(runs, [0.5, "auto", None], strict=True):
         folder.keep(run, pd.DataFrame({"repeat": [run.repeat], "policy_width": [value]}))
     folder.gather(runs)
-    assert folder.read()["policy_width"].tolist()[:2] == ["0.5", "auto"]
-    assert folder.read()["policy_width"].isna().tolist() == [False, False, True]
+    assert read_table(folder.path / "results.csv.gz")["policy_width"].tolist()[:2] == [
+        "0.5",
+        "auto",
+    ]
+    assert read_table(folder.path / "results.csv.gz")["policy_width"].isna().tolist() == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_fresh_deletes_what_experiments_wrote_and_nothing_else(folder):
@@ -120,11 +129,6 @@ def test_a_damaged_run_is_an_error_that_names_the_file(folder):
     (folder.path / "runs" / RUN.file_name).write_bytes(b"half")
     with pytest.raises(ExperimentError, match=rf"{RUN.file_name}: damaged"):
         folder.gather([RUN])
-
-
-def test_a_folder_without_results_is_an_error(tmp_path):
-    with pytest.raises(ExperimentError, match=r"no results\.csv\.gz"):
-        ResultsFolder(tmp_path).read()
 
 
 def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):

@@ -13,11 +13,12 @@ import pandas as pd
 import pytest
 
 import oclok
-from oclok.bench.experiments import EXPERIMENTS, Experiment, PolicySpec, ResultsFolder, play, run
-from oclok.bench.experiments.simulations import random, soclok_ucb
+from oclok.bench.analysis import load
+from oclok.bench.experiments import EXPERIMENTS, Experiment, PolicySpec, play, run
+from oclok.bench.experiments.simulations import oclok_ucb
 from oclok.bench.problems import Channels, Movies
 from oclok.errors import ExperimentError
-from oclok.policies import CUCB
+from oclok.policies import CUCB, Random
 
 KEYS = ["experiment", "variant", "policy", "horizon", "repeat", "data", "round"]
 
@@ -175,7 +176,7 @@ def test_the_folder_says_what_was_run(table, folder):
     assert settings["date"].startswith("20")
     assert settings["parameters"]["SO'CLOK-UCB 4"] == {"inducing": 4}
     assert set(settings["code"]["policies"]) == set(settings["policies"])
-    assert comparable(ResultsFolder(folder).read()).equals(comparable(table))
+    assert comparable(load(folder).rounds).equals(comparable(table))
 
 
 def test_notes_on_the_data_reach_the_table(tmp_path):
@@ -183,7 +184,7 @@ def test_notes_on_the_data_reach_the_table(tmp_path):
         name="crowded",
         title="More users than there are",
         variants={"": partial(Movies, oracle="greedy", mean_users=3000)},
-        policies=[PolicySpec("Random", random)],
+        policies=[PolicySpec("Random", Random)],
         rounds=2,
         repeats=1,
     )
@@ -211,7 +212,7 @@ def test_parameters_and_identity_are_columns(table):
 
 def width_experiment(**widths):
     policies = [
-        PolicySpec(label, partial(soclok_ucb, inducing=inducing))
+        PolicySpec(label, partial(oclok_ucb, inducing=inducing))
         for label, inducing in widths.items()
     ]
     return Experiment(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
-from oclok.bench.datasets import tokyo
+from oclok.bench.datasets import foursquare
 from oclok.bench.problems.crowdsourcing import Crowdsourcing, mean_outcome
 from oclok.errors import DataError
 
@@ -43,7 +43,7 @@ def test_distances_are_those_of_locations_within_reach(rounds):
     for _ in range(2000):
         task = rng.random(2)
         while True:
-            distance = np.linalg.norm(tokyo.mixture().sample(1, rng)[0] - task)
+            distance = np.linalg.norm(foursquare.tokyo().sample(1, rng)[0] - task)
             if distance < np.sqrt(0.5):
                 break
         expected.append(distance)

@@ -61,10 +61,8 @@ def small_round() -> GroupRound:
 def test_violations_are_chosen_groups_whose_mean_is_below_the_threshold():
     current = small_round()
     assert current.is_good.tolist() == [False, True, False]
-    assert current.violations([]) == 0
-    assert current.violations([0]) == 1
-    assert current.violations([0, 1]) == 1
-    assert current.violations([1, 2, 4]) == 2
+    for super_arm, count in [([], 0), ([0], 1), ([0, 1], 1), ([1, 2, 4], 2)]:
+        assert current.columns(super_arm)["group_violations"] == count
     assert current.best().tolist() == [2, 3]
 
 

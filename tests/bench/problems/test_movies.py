@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oclok.bench.datasets import synthetic
+from oclok.bench.datasets.ratings import synthetic
 from oclok.bench.problems.movies import Movies, mean_outcome
 from oclok.errors import InputError
 from oclok.oracles import Coverage, TIMPlus
@@ -36,7 +36,7 @@ def test_a_round_has_no_edge_twice(rounds):
 
 def test_contexts_are_those_of_ratings_that_exist(rounds):
     # An independent transcription: every x_ij there is, from dense matrices.
-    ratings = synthetic.ratings()
+    ratings = synthetic()
     weights = np.zeros((ratings.number_of_users, len(ratings.genres)))
     weights[ratings.users, ratings.movies] = (ratings.stars.astype(float) - 0.5) / 4.5
     profiles = weights @ ratings.genres / np.bincount(ratings.users)[:, None]

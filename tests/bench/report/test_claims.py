@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from oclok.bench.report.claims import CLAIMS, PAPER, THEORY, check_claims
+from oclok.bench.report.checks import Check, Finding
+from oclok.bench.report.claims import CLAIMS, PAPER, THEORY, Claim, check_claims, judge
+from oclok.bench.report.scores import NotMeasured, Scores
 
 #: Final rewards under which each claim of the paper about rewards holds, but for one of two that
 #: contradict each other: SO'CLOK-UCB 100 cannot be 5% below O'CLOK-UCB and practically identical.
@@ -182,7 +186,7 @@ def test_every_experiment_with_claims_says_how_the_paper_ran_it():
 
 def test_one_repeat_tells_nothing(make_results):
     found = check_claims(make_results("movies", repeats=1, levels=LEVELS["movies"]))
-    assert {v.word for v in found if v.claim not in THEORY} == {"cannot be told"}
+    assert {v.word for v in found if v.claim not in THEORY} == {"inconclusive"}
 
 
 def scattered(results: pd.DataFrame, policy: str, spread: float) -> pd.DataFrame:
@@ -214,10 +218,53 @@ def test_without_a_positive_benchmark_there_are_no_ratios_but_regrets(make_resul
     results = make_results("codependency", repeats=3, levels=levels)
     found = {v.claim.text: v for v in check_claims(negative(results, 1))}
     about_5 = next(v for text, v in found.items() if text.startswith("The difference between"))
-    assert about_5.word == "cannot be told"
+    assert about_5.word == "inconclusive"
     assert "negative in 1 of 3 repeats" in about_5.measured
     only = next(v for text, v in found.items() if text.startswith("O'CLOK-UCB is the only"))
     assert "less regret by" in only.measured
     worst = next(v for text, v in found.items() if text.startswith("SO'CLOK-UCB with 20"))
     assert worst.word == "holds"  # at one lengthscale, order by regret is order by reward
     assert found["… and about 1% at l = 0.5"].word == "holds"
+
+
+def made_up(holds, **reasons):
+    return Claim("Figure 1", "It is so", Check("so", lambda _: Finding("0.5", holds)), **reasons)
+
+
+@pytest.fixture(scope="module")
+def scores(make_results):
+    return Scores(make_results("movies", repeats=1))
+
+
+@pytest.mark.parametrize(
+    ("holds", "word"), [(True, "holds"), (False, "does not hold"), (None, "inconclusive")]
+)
+def test_a_verdict_has_a_word(scores, holds, word):
+    found = judge(made_up(holds), scores)
+    assert (found.word, found.measured) == (word, "0.5")
+
+
+def test_what_is_not_measured_says_why(scores):
+    def measure(_):
+        raise NotMeasured("no CC-MAB")
+
+    found = judge(Claim("Figure 1", "It is so", Check("so", measure), note="Why"), scores)
+    assert (found.word, found.measured) == ("not measured", "no CC-MAB")
+    assert found.explanation == ""
+
+
+def test_a_claim_that_does_not_hold_says_why_or_that_nothing_was_found(scores):
+    assert judge(made_up(False, note="On some draws."), scores).explanation == "On some draws."
+    assert judge(made_up(False), scores).explanation == "No explanation was found."
+
+
+def test_a_claim_that_holds_needs_no_explanation_and_an_open_one_may_have_it(scores):
+    assert judge(made_up(True, note="Why"), scores).explanation == ""
+    assert judge(made_up(None), scores).explanation == ""
+    assert judge(made_up(None, note="Why"), scores).explanation == "Why"
+
+
+def test_a_claim_of_slowness_that_fails_is_good_news(scores):
+    slow = replace(made_up(False), is_slowness=True)
+    assert judge(slow, scores).word == "faster here"
+    assert judge(replace(slow, is_slowness=False), scores).word == "does not hold"

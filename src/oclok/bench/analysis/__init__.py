@@ -5,9 +5,9 @@ from __future__ import annotations
 from oclok.extras import needs
 
 with needs("bench"):
+    from oclok.bench.analysis.measures import summarise
     from oclok.bench.analysis.paired import compare
     from oclok.bench.analysis.results import Results, load
-    from oclok.bench.analysis.summary import show_time, summarise
     from oclok.bench.analysis.tables import complete
 
-__all__ = ["Results", "compare", "complete", "load", "show_time", "summarise"]
+__all__ = ["Results", "compare", "complete", "load", "summarise"]

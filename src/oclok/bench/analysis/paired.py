@@ -1,7 +1,7 @@
 """Is one policy better than another? Differences and ratios of regret, paired by repeat.
 
 All policies of a repeat meet the same rounds and the same noise, so they are compared within
-repeats, and what is left to chance is the choice of repeats.
+repeats; only the choice of repeats is left to chance.
 
 | symbol | meaning                                                                              |
 |--------|--------------------------------------------------------------------------------------|
@@ -22,12 +22,11 @@ from oclok.errors import InputError
 from oclok.typing import FloatArray
 from oclok.validation import as_count, as_probability
 
-#: Fewer repeats than this are too few to resample: their intervals are Student's. Resamples of
-#: five repeats often have next to no spread, which makes one bootstrap-t interval in twenty three
-#: (normal) to five (lognormal) times as wide as Student's, and single ones eighty times.
+#: With fewer repeats, intervals are Student's: resamples of a few repeats often have next to no
+#: spread, which makes some bootstrap-t intervals absurdly wide.
 LEAST_RESAMPLED = 10
 
-#: Probability of a false claim among all policies of a variant that "significantly" stands for.
+#: Family-wise error rate that "significant" stands for.
 SIGNIFICANCE = 0.05
 
 
@@ -59,23 +58,22 @@ def compare(
         - `p_value`: of the paired t-test that the mean difference is 0,
         - `p_holm`: the same, corrected by Holm's method for the number of policies in the variant.
 
-        Intervals are bootstrap-t (Efron and Tibshirani 1993, chapter 12), which in simulations of
-        10 repeats cover at 94% for normal and 92% for lognormal differences, where percentile
-        bootstrap has 90% and 84%; with fewer than `LEAST_RESAMPLED` repeats they are Student's.
-        With one repeat, intervals and p-values are NaN.
+        Intervals are bootstrap-t (Efron and Tibshirani 1993, chapter 12), or Student's with fewer
+        than `LEAST_RESAMPLED` repeats. With one repeat, intervals and p-values are NaN.
     """
     as_probability(level, "level")
     as_count(resamples, "resamples")
-    finals = _final_regret(complete(table))
+    table = complete(table)
     reference = choose_reference(table, reference)
     rng = np.random.default_rng(as_count(seed, "seed", least=0))
+    keys = ["variant", "repeat", "policy"]
+    finals = measures.longest_runs(table).groupby(keys)["regret"].sum().unstack()
     rows = {}
-    for variant, wide in finals.items():
-        if reference not in wide:
-            continue
-        for policy in wide.columns.drop(reference):
+    for variant in measures.variants(table):
+        wide = finals.loc[variant]
+        for policy in measures.policies(table):
             pair = wide[[policy, reference]].dropna().to_numpy()
-            if len(pair):
+            if policy != reference and len(pair):
                 rows[variant, policy] = _row(pair[:, 0], pair[:, 1], level, resamples, rng)
     index = pd.MultiIndex.from_tuples(list(rows), names=["variant", "policy"])
     result = pd.DataFrame(list(rows.values()), index=index, columns=_COLUMNS)
@@ -84,8 +82,8 @@ def compare(
 
 
 def choose_reference(table: pd.DataFrame, reference: str | None) -> str:
-    """Return `reference`, or the first policy if it is None; an error if there is none such."""
-    known = measures.policies(complete(table))
+    """Return `reference` if the table has it, the first policy if it is None."""
+    known = measures.policies(table)
     if reference is None:
         return known[0]
     if reference not in known:
@@ -133,16 +131,6 @@ _COLUMNS = [
     *("difference", "difference_low", "difference_high"),
     *("ratio", "ratio_low", "ratio_high", "p_value"),
 ]
-
-
-def _final_regret(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the regret at the end of the longest runs by variant: repeat × policy."""
-    keys = ["variant", "repeat", "policy"]
-    sums = measures.longest_runs(table).groupby(keys)["regret"].sum().unstack()
-    sums = sums[measures.policies(table)]
-    variants = measures.variants(table)
-    found = {variant: pd.DataFrame(sums.loc[variant]) for variant in variants}
-    return {variant: wide.dropna(axis="columns", how="all") for variant, wide in found.items()}
 
 
 def _row(

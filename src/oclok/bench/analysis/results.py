@@ -26,87 +26,78 @@ class Results:
     Attributes:
         settings: of `settings.json`; empty where there is none.
         rounds: the table of all rounds.
+        experiment: its name, such as "crowdsourcing".
+        title: its name, for people.
+        data: names of the data that were used.
+        notes: on the rounds and the policies.
+        oracle: the one that was chosen; empty where there is no choice.
+        is_from_paper: whether the paper makes claims about it.
+        horizon: the largest number of rounds.
+        repeats: the number of independent repeats.
     """
 
     settings: dict[str, Any]
     rounds: pd.DataFrame
-
-    @property
-    def experiment(self) -> str:
-        """The name of the experiment, such as "crowdsourcing"."""
-        return str(self.rounds["experiment"].iloc[0])
-
-    @property
-    def title(self) -> str:
-        """The name of the experiment, for people."""
-        return str(self.settings.get("title") or self.experiment.capitalize())
-
-    @property
-    def data(self) -> list[str]:
-        """The names of the data that were used, each once."""
-        return [name for name in self.rounds["data"].unique() if name]
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader should know of the rounds and of the policies."""
-        runs = self.settings.get("runs") or {}
-        found = [self.settings.get("notes"), runs.get("notes")]
-        policies = self.settings.get("policy_notes") or {}
-        versions = (runs.get("versions") or {}).items()
-        mixed = [f"{name} {version}" for name, version in versions if ", " in version]
-        if mixed:
-            found.append(f"runs were made with several versions of packages: {'; '.join(mixed)}")
-        notes = [*found, *(f"{policy}: {note}" for policy, note in policies.items())]
-        return list(dict.fromkeys(str(note) for note in notes if note))
-
-    @property
-    def oracle(self) -> str:
-        """The oracle that was chosen for the experiment; empty where there is no choice."""
-        options = self.settings.get("options")
-        return str((options if isinstance(options, dict) else self.settings).get("oracle") or "")
-
-    @property
-    def is_from_paper(self) -> bool:
-        """Whether the paper makes claims about the experiment."""
-        return bool(self.settings.get("is_from_paper"))
-
-    @property
-    def horizon(self) -> int:
-        """The largest number of rounds."""
-        return int(self.rounds["horizon"].max())
-
-    @property
-    def repeats(self) -> int:
-        """The number of independent repeats."""
-        return int(self.rounds["repeat"].nunique())
+    experiment: str
+    title: str
+    data: list[str]
+    notes: list[str]
+    oracle: str
+    is_from_paper: bool
+    horizon: int
+    repeats: int
 
 
 def load(folder: str | os.PathLike[str]) -> Results:
-    """Read a results folder; columns that can be derived from others may be missing."""
+    """Read a results folder; columns that follow from others may be missing."""
     folder = Path(folder)
     settings = _settings(folder / "settings.json")
     path = folder / "results.csv.gz"
     if not path.exists():
-        raise DataError(f"{folder}: no results.csv.gz in it; expected the folder of an experiment")
+        raise DataError(
+            f"{folder}: no results.csv.gz in it; give the folder of a finished experiment, or "
+            "finish it with `oclok run`"
+        )
     try:
         rounds = read_table(path)
-    except (OSError, EOFError, ValueError, zlib.error) as reason:
-        raise DataError(f"{path}: not a readable table ({reason})") from None
-    if "experiment" not in rounds:
-        rounds["experiment"] = str(settings.get("experiment", "experiment"))
-    try:
-        return Results(settings, complete(rounds))
+        if "experiment" not in rounds:
+            rounds["experiment"] = str(settings.get("experiment", "experiment"))
+        rounds = complete(rounds)
     except InputError as reason:
         raise DataError(f"{path}: {reason}") from None
+    except (OSError, EOFError, ValueError, zlib.error) as reason:
+        raise DataError(f"{path}: not a readable table ({reason})") from None
+    experiment = str(rounds["experiment"].iloc[0])
+    return Results(
+        settings,
+        rounds,
+        experiment,
+        title=settings.get("title") or experiment.capitalize(),
+        data=[name for name in rounds["data"].unique() if name],
+        notes=_notes(settings),
+        oracle=(settings.get("options") or {}).get("oracle") or "",
+        is_from_paper=bool(settings.get("is_from_paper")),
+        horizon=int(rounds["horizon"].max()),
+        repeats=int(rounds["repeat"].nunique()),
+    )
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
     try:
-        settings = json.loads(path.read_text(encoding="utf8"))
+        settings = json.loads(path.read_text(encoding="utf8")) if path.exists() else {}
     except (OSError, ValueError) as reason:
         raise DataError(f"{path}: not readable as JSON ({reason})") from None
     if not isinstance(settings, dict):
         raise DataError(f"{path}: must hold a JSON object; got {type(settings).__name__}")
     return settings
+
+
+def _notes(settings: dict[str, Any]) -> list[str]:
+    runs = settings.get("runs") or {}
+    notes = [settings.get("notes"), runs.get("notes")]
+    versions = (runs.get("versions") or {}).items()
+    mixed = [f"{name} {version}" for name, version in versions if ", " in version]
+    if mixed:
+        notes.append(f"runs were made with several versions of packages: {'; '.join(mixed)}")
+    notes += [f"{p}: {note}" for p, note in (settings.get("policy_notes") or {}).items()]
+    return list(dict.fromkeys(str(note) for note in notes if note))

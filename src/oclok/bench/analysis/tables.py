@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,10 @@ _RUN = ["variant", "policy", "repeat"]
 
 
 def complete(table: pd.DataFrame) -> pd.DataFrame:
-    """Return `table` with all columns that analysis needs, those that are missing filled in.
+    """Return `table` with the columns that analysis needs, filling in those that are missing.
 
-    Args:
-        table: one row per round. Without a column `policy` there is one policy, without
-            `variant` one variant; without `repeat`, further rows of the same policy and round are
-            taken for further repeats, in their order.
+    Without a column `policy` there is one policy, without `variant` one variant; without `repeat`,
+    further rows of the same policy and round are further repeats, in their order.
 
     Examples:
         >>> from oclok.policies import Random
@@ -53,11 +52,12 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
     if table.empty:
         raise InputError("the table has no rows; expected one per round")
     attrs = table.attrs
-    defaults = {"experiment": "experiment", "variant": "", "data": attrs.get("data", "")}
-    defaults["policy"] = attrs.get("policy", "policy")
-    table = table.assign(**{name: defaults[name] for name in defaults if name not in table})
-    texts = {name: table[name].fillna("").astype(str) for name in ("variant", "policy", "data")}
-    table = table.assign(**texts).reset_index(drop=True)
+    defaults = {"variant": "", "policy": attrs.get("policy", "policy")}
+    defaults |= {"experiment": "experiment", "data": attrs.get("data", "")}
+    for name, default in defaults.items():
+        text = table[name].fillna("").astype(str) if name in table else default
+        table = table.assign(**{name: text})
+    table = table.reset_index(drop=True)
     if "repeat" not in table:
         same = [name for name in ("variant", "policy", "horizon", "round") if name in table]
         table["repeat"] = table.groupby(same).cumcount()
@@ -65,12 +65,6 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
         table["horizon"] = table.groupby(_RUN)["round"].transform("max")
     if "regret" not in table:
         table["regret"] = table["best_expected_reward"] - table["expected_reward"]
-    _check_distinct(table)
-    table.attrs = attrs
-    return table
-
-
-def _check_distinct(table: pd.DataFrame) -> None:
     keys = [*_RUN, "horizon", "round"]
     twice = table[table.duplicated(keys)]
     if len(twice):
@@ -79,10 +73,18 @@ def _check_distinct(table: pd.DataFrame) -> None:
             f"{len(twice)} rounds are in the table more than once, the first is {first}; "
             "give each policy a label, and each repeat a number, of its own"
         )
+    table.attrs = attrs
+    return table
+
+
+def records(table: pd.DataFrame) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return (variant, policy, columns) of each row of a table that is indexed by the two."""
+    rows = table.to_dict("records")
+    return [(*index, row) for index, row in zip(table.index, rows, strict=True)]
 
 
 def write_table(table: pd.DataFrame, path: Path, *, with_attrs: bool = False) -> None:
-    """Write a table as gzipped CSV without loss, if asked with its `attrs` in a first comment."""
+    """Write a table as gzipped CSV without loss; `attrs` go to a comment on the first line."""
     with gzip.GzipFile(path, "wb", compresslevel=1, mtime=0) as file:
         if with_attrs:
             file.write(f"# {json.dumps(table.attrs, ensure_ascii=False)}\n".encode())
@@ -106,3 +108,26 @@ def read_table(path: Path) -> pd.DataFrame:
         )
     table.attrs = attrs
     return table
+
+
+def show_number(value: float, digits: int) -> str:
+    """Return a number with this many decimals; a dash for NaN."""
+    return "–" if value != value else f"{value:,.{digits}f}"
+
+
+def show_probability(value: float) -> str:
+    """Return a p-value with three decimals; a dash for NaN."""
+    return "< 0.001" if value < 0.001 else show_number(value, 3)
+
+
+def show_time(milliseconds: float) -> str:
+    """Return a time with three digits, in the unit that suits it.
+
+    Examples:
+        >>> [show_time(t) for t in (0.3, 12.5, 250.0, 65_000.0)]
+        ['0.300 ms', '12.5 ms', '250 ms', '65.0 s']
+    """
+    number, unit = (milliseconds, "ms") if milliseconds < 1e3 else (milliseconds / 1e3, "s")
+    if not number > 0:
+        return "–"
+    return f"{number:.{max(0, 2 - math.floor(math.log10(number)))}f} {unit}"

@@ -31,7 +31,7 @@ app.command()(run.report)
 service_cli.add_commands(app)
 
 
-data_app = typer.Typer(help="Real data for the simulations: what there is, and where to get it.")
+data_app = typer.Typer(help="Real data for the simulations, and where to get them.")
 
 
 @data_app.callback()
@@ -42,7 +42,7 @@ def data(context: typer.Context) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    for item in datasets.catalogue():
+    for item in datasets.CATALOGUE:
         print(
             f"{item.name}, for `oclok run {item.simulation}`\n"
             f"  get it from  {item.home}\n"
@@ -54,7 +54,7 @@ def data(context: typer.Context) -> None:
 
 @data_app.command()
 def check(path: Annotated[Path, typer.Argument(help="A file or folder with data.")]) -> None:
-    """Read data and say what they hold."""
+    """Read data and print a summary."""
     print(datasets.check(path))
 
 

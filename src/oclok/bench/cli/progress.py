@@ -1,4 +1,4 @@
-"""What a person sees of an experiment while it runs: a bar, or lines where there is no terminal."""
+"""Progress of an experiment while it runs: a bar, or lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAUSE = 10.0
 def progress_on(console: Console, name: str) -> Iterator[Callable[[Progress], None]]:
     """Show how far the experiment called `name` is: a bar on a terminal, else plain lines."""
     if not console.is_terminal:
-        yield _Lines(console, name)
+        yield _lines(console, name)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -39,30 +39,24 @@ def progress_on(console: Console, name: str) -> Iterator[Callable[[Progress], No
         yield show
 
 
-class _Lines:
-    """Prints how far an experiment is, now and then, and when it is done."""
+def _lines(console: Console, name: str) -> Callable[[Progress], None]:
+    """Return a function that prints a line every `PAUSE` seconds, and the last one."""
+    start, done_before, due = 0.0, -1, 0.0
 
-    def __init__(self, console: Console, name: str) -> None:
-        self._console, self._name = console, name
-        self._start: tuple[float, int] | None = None
-        self._next = 0.0
-
-    def __call__(self, now: Progress) -> None:
+    def show(now: Progress) -> None:
+        nonlocal start, done_before, due
         clock = monotonic()
-        if self._start is None:
-            self._start = (clock, now.done)
-        if clock < self._next and now.done < now.total:
+        if done_before < 0:
+            start, done_before = clock, now.done
+        if clock < due and now.done < now.total:
             return
-        self._next = clock + PAUSE
-        line = f"{self._name}: {now.done / now.total:.0%}"
+        due = clock + PAUSE
+        line = f"{name}: {now.done / now.total:.0%}"
+        if now.running and now.done > done_before:
+            left = (clock - start) / (now.done - done_before) * (now.total - now.done)
+            line += f", about {left:.0f} s left"
         if now.running:
-            line += f"{self._time_left(now, clock)}, running {', '.join(now.running)}"
-        self._console.print(line, soft_wrap=True, highlight=False, markup=False)
+            line += f", running {', '.join(now.running)}"
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
 
-    def _time_left(self, now: Progress, clock: float) -> str:
-        assert self._start is not None
-        start, done_before = self._start
-        if now.done == done_before:
-            return ""
-        seconds = (clock - start) / (now.done - done_before) * (now.total - now.done)
-        return f", about {seconds:.0f} s left"
+    return show

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,16 +17,16 @@ from oclok.bench.experiments import (
     EXPERIMENTS,
     PAPER,
     Experiment,
-    ResultsFolder,
     Settings,
     find_experiment,
     published,
+    table_experiment,
 )
 from oclok.bench.experiments import run as run_experiment
 from oclok.errors import ExperimentError
 
 RESULTS = Path("results")
-#: The experiment that is made of a file with data.
+#: Name of the experiment on a file with data.
 OWN_DATA = "table"
 
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds T.")]
@@ -113,19 +113,19 @@ def run(
 
     * `oclok run channels --policies oclok-ucb,random --rounds 1000` compares two policies,
 
-    * `oclok run my_experiment.py` runs what a file of your own declares,
+    * `oclok run my_experiment.py` runs the experiment in a file of your own,
 
     * `oclok run table --data my.csv --k 5` compares all policies on your own data.
     """
     if list_:
-        _list()
+        Console().print(experiments_table(EXPERIMENTS.values()))
+        print(f"\nYour own data: oclok run {OWN_DATA} --data my.csv --k 5")
+        print("Your own experiment: oclok run my_experiment.py")
         return
     if experiment is None or (help_ and experiment == OWN_DATA and data is None):
         print(context.get_help())
         return
     if experiment == OWN_DATA:
-        from oclok.bench.experiments.own_data import table_experiment
-
         chosen = table_experiment(data, k, round_column, outcome_column, _split(features))
     elif k is not None or features:
         raise ExperimentError(
@@ -136,8 +136,8 @@ def run(
     if help_:
         print(context.get_help())
         Console().print(policies_table(chosen))
-        for name in published.in_scripts(chosen):
-            print(f"--quirk {name}: {published.sentence(name)}")
+        for name, sentence in published.in_scripts(chosen).items():
+            print(f"--quirk {name}: {sentence}")
         return
     home = _usual_folder(quick)
     if as_published or quirk:
@@ -156,7 +156,9 @@ def run(
         (reference,) = chosen.settings(policies=[reference]).policies
     folder = output or home / chosen.name
     with _interruptible(folder):
-        _run_and_report(chosen, settings, folder, fresh, jobs, cluster, reference)
+        _run_and_report(
+            chosen, settings, folder, reference, fresh=fresh, jobs=jobs, cluster=cluster
+        )
 
 
 def paper(
@@ -180,12 +182,11 @@ def paper(
     """
     folder = output or _usual_folder(quick)
     planned = [(folder / experiment.name, experiment) for experiment in PAPER]
-    if as_published:
-        planned += [
-            (folder / published.FOLDER / experiment.name, _on_many_draws(experiment))
-            for experiment in PAPER
-            if published.concerns(experiment)
-        ]
+    for experiment in PAPER if as_published else ():
+        names = [name for name in published.in_scripts(experiment) if name != published.ONE_DRAW]
+        if names:
+            place = folder / published.FOLDER / experiment.name
+            planned.append((place, published.as_published(experiment, names)))
     with _interruptible(folder):
         for place, experiment in planned:
             settings = experiment.settings(
@@ -195,7 +196,7 @@ def paper(
                 quick=quick,
                 oracle=oracle if "oracle" in experiment.options else None,
             )
-            _run_and_report(experiment, settings, place, fresh, jobs, cluster)
+            _run_and_report(experiment, settings, place, fresh=fresh, jobs=jobs, cluster=cluster)
         from oclok.bench.report import write_index
 
         print(f"All reports: {write_index(folder, [experiment.name for experiment in PAPER])}")
@@ -209,12 +210,6 @@ def report(
 
     For example `oclok report results/crowdsourcing`.
     """
-    ResultsFolder(folder).read()
-    _write_report(folder, reference)
-
-
-def _write_report(folder: Path, reference: str | None = None) -> None:
-    """Write the report of `folder` and print where it is."""
     # Imports Matplotlib, which takes a second that no other command should wait for.
     from oclok.bench.report import write
 
@@ -224,31 +219,15 @@ def _write_report(folder: Path, reference: str | None = None) -> None:
     print(f"Figures: {folder / 'figures'}\nReport: {page}")
 
 
-def _on_many_draws(experiment: Experiment) -> Experiment:
-    """Return an experiment with all quirks of the scripts, but a draw per repeat."""
-    names = [name for name in published.in_scripts(experiment) if name != published.ONE_DRAW]
-    return published.as_published(experiment, names)
-
-
 def _run_and_report(
     experiment: Experiment,
     settings: Settings,
     folder: Path,
-    fresh: bool,
-    jobs: int | None,
-    cluster: str | None,
     reference: str | None = None,
+    **how: Any,
 ) -> None:
     with progress_on(Console(stderr=True), experiment.name) as progress:
-        results = run_experiment(
-            experiment,
-            settings,
-            folder,
-            jobs=jobs,
-            cluster=cluster,
-            fresh=fresh,
-            progress=progress,
-        )
+        results = run_experiment(experiment, settings, folder, progress=progress, **how)
     title = experiment.title or experiment.name
     console = Console()
     console.print(summary_table(results, title, experiment.notes(settings)))
@@ -257,14 +236,7 @@ def _run_and_report(
         console.print(paired)
     if results.attrs["notes"]:
         print(f"Note: {results.attrs['notes']}")
-    _write_report(folder, reference)
-
-
-def _list() -> None:
-    """Print what can be run."""
-    Console().print(experiments_table(EXPERIMENTS.values()))
-    print(f"\nYour own data: oclok run {OWN_DATA} --data my.csv --k 5")
-    print("Your own experiment: oclok run my_experiment.py")
+    report(folder, reference)
 
 
 def _split(given: list[str] | None) -> list[str]:

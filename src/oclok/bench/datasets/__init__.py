@@ -1,7 +1,7 @@
-"""Data sets: files on disk to arrays, and stand-ins for those who have no files."""
+"""Data sets: files on disk to arrays, and stand-ins that need no files."""
 
 from __future__ import annotations
 
-from oclok.bench.datasets.catalogue import Dataset, catalogue, check
+from oclok.bench.datasets.catalogue import CATALOGUE, Dataset, check
 
-__all__ = ["Dataset", "catalogue", "check"]
+__all__ = ["CATALOGUE", "Dataset", "check"]

@@ -15,16 +15,7 @@ _RESEARCH = "research use with citation; commercial use only with permission of 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that a person can fetch and give to a problem as `data=`.
-
-    Attributes:
-        name: its usual name.
-        simulation: the problem that uses it.
-        home: the web page from which it can be downloaded.
-        size: of the download, and of what is inside.
-        licence: what its makers allow.
-        give: the file or folder to give as `data=`.
-    """
+    """A data set to download: for which simulation, from where, and what to give as `data=`."""
 
     name: str
     simulation: str
@@ -34,13 +25,8 @@ class Dataset:
     give: str
 
 
-def catalogue() -> list[Dataset]:
-    """Return the data sets that the simulations can use, the paper's own first."""
-    return list(_CATALOGUE)
-
-
 def check(path: str | os.PathLike[str]) -> str:
-    """Read a data set and return what it holds, on one line; a bad one is a `DataError`."""
+    """Read a data set and return its contents in one line; a bad one is a `DataError`."""
     path = Path(path)
     if path.is_dir() or path.suffix == ".zip":
         return movielens.summary(path)
@@ -50,7 +36,8 @@ def check(path: str | os.PathLike[str]) -> str:
     return f"{found.name}: {found.checkins.sum():,} check-ins at {found.checkins.size:,} venues"
 
 
-_CATALOGUE = (
+#: The data sets that the simulations can use, the paper's own first.
+CATALOGUE = (
     Dataset(
         name="Foursquare Tokyo",
         simulation="crowdsourcing",

@@ -1,16 +1,22 @@
-"""Check-ins of Foursquare users in Tokyo or New York City, as locations in the unit square."""
+"""Check-ins of Foursquare users in Tokyo or New York City, as locations in the unit square.
+
+Without the data, a Gaussian mixture that comes with oclok stands in for Tokyo:
+`scripts/fit_tokyo.py` fits it and writes `tokyo.json`, which holds its parameters alone.
+"""
 
 from __future__ import annotations
 
-import lzma
+import csv
+import json
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from oclok.bench.datasets.tables import Columns, read_columns
+from oclok.bench.datasets.tables import read_columns
 from oclok.errors import DataError
 from oclok.typing import FloatArray, IntArray
 
@@ -22,9 +28,8 @@ class CheckIns:
     """Where people checked in, and how often.
 
     Attributes:
-        name: which data these are.
-        locations: longitude and latitude of each venue, scaled so that the venues span
-            [0, 1]²; shape (V, 2).
+        name: of the data.
+        locations: longitude and latitude of each venue, scaled to span [0, 1]²; shape (V, 2).
         checkins: number of check-ins at each; shape (V,).
     """
 
@@ -42,6 +47,34 @@ class CheckIns:
         return np.repeat(np.arange(self.checkins.size), self.checkins)
 
 
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A mixture of Gaussians, kept to the unit square.
+
+    Attributes:
+        name: of the data.
+        weights: of the components; shape (C,).
+        means: their centres; shape (C, 2).
+        factors: lower Cholesky factors of their covariances; shape (C, 2, 2).
+    """
+
+    name: str
+    weights: FloatArray
+    means: FloatArray
+    factors: FloatArray
+
+    def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return `count` locations, drawn again while outside [0, 1]²; shape (count, 2)."""
+        found = np.empty((0, 2))
+        while len(found) < count:
+            parts = rng.choice(self.weights.size, size=count, p=self.weights)
+            normal = rng.standard_normal((count, 2, 1))
+            drawn = self.means[parts] + (self.factors[parts] @ normal)[:, :, 0]
+            inside = ((drawn >= 0) & (drawn <= 1)).all(axis=1)
+            found = np.concatenate([found, drawn[inside]])
+        return found[:count]
+
+
 def load(path: str | os.PathLike[str]) -> CheckIns:
     """Read check-ins from a file as Foursquare's data set has it, or from a table of venues.
 
@@ -55,10 +88,15 @@ def load(path: str | os.PathLike[str]) -> CheckIns:
             f"{path}: no such file; give dataset_TSMC2014_TKY.txt of the Foursquare data set, "
             "or a table of its venues"
         )
-    if path.suffix == ".txt":
-        table = _count_venues(path)
+    types = {"latitude": "float64", "longitude": "float64"}
+    if path.suffix == ".txt":  # a row per check-in, in which a quote is part of the text
+        how = {"sep": "\t", "names": _HEADER, "encoding": "latin-1", "quoting": csv.QUOTE_NONE}
+        rows = read_columns(path, {"venue": "str", **types}, source=str(path), **how)
+        venues = rows.pop("venue").astype(str)
+        _, first, counts = np.unique(venues, return_index=True, return_counts=True)
+        table = {name: column[first] for name, column in rows.items()} | {"checkins": counts}
     elif path.name.endswith((".csv", ".csv.xz")):
-        table = _read_venues(path)
+        table = read_columns(path, {**types, "checkins": "int64"}, source=str(path))
     else:
         raise DataError(f"{path}: check-ins are read from .txt, .csv or .csv.xz files")
     if not (np.isfinite(table["latitude"]) & np.isfinite(table["longitude"])).all():
@@ -73,24 +111,14 @@ def load(path: str | os.PathLike[str]) -> CheckIns:
     return CheckIns(name, (degrees - low) / (high - low), table["checkins"].astype(np.intp))
 
 
-def _read_venues(path: Path) -> Columns:
-    types = {"latitude": "float64", "longitude": "float64", "checkins": "int64"}
-    with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
-        try:
-            return read_columns(file, types, source=str(path))
-        except lzma.LZMAError as reason:
-            raise DataError(f"{path}: damaged ({reason}); get a fresh copy") from None
-
-
-def _count_venues(path: Path) -> Columns:
-    types = {"venue": "str", "latitude": "float64", "longitude": "float64"}
-    with path.open("rb") as file:
-        rows = read_columns(
-            file, types, source=str(path), delimiter="\t", header=_HEADER, encoding="latin-1"
-        )
-    _, first, checkins = np.unique(rows["venue"].astype(str), return_index=True, return_counts=True)
-    return {
-        "latitude": rows["latitude"][first],
-        "longitude": rows["longitude"][first],
-        "checkins": checkins,
-    }
+@cache
+def tokyo() -> Mixture:
+    """Return the mixture fitted to the check-ins of Tokyo, in place of `load`."""
+    fitted = json.loads(files("oclok.bench.datasets").joinpath("tokyo.json").read_text("utf8"))
+    weights = np.array(fitted["weights"])
+    return Mixture(
+        name="Gaussian mixture fitted to Foursquare Tokyo",
+        weights=weights / weights.sum(),
+        means=np.array(fitted["means"]),
+        factors=np.linalg.cholesky(np.array(fitted["covariances"])),
+    )

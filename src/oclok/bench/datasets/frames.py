@@ -42,24 +42,24 @@ def feature_columns(
         raise InputError(f"expected a pandas DataFrame; got {type(frame).__name__}")
     if isinstance(features, str):
         raise InputError(f"features must be a list of column names; got the string {features!r}")
-    chosen = (
-        [name for name in frame.columns if name not in others] if features is None else features
-    )
+    chosen = list(features or ())
+    if features is None:
+        chosen = [name for name in frame.columns if name not in others]
     check_columns(frame, [*others, *chosen])
     leaked = [name for name in chosen if name in others]
     if leaked:
         raise InputError(f"column {leaked[0]!r} cannot be a feature: it is the round or an outcome")
-    if not len(chosen):
+    if not chosen:
         raise DataError("no feature columns: a policy needs at least one to tell arms apart")
     if len(frame) == 0:
         raise DataError("the table has no rows")
-    return list(chosen)
+    return chosen
 
 
 def check_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
     """Raise a `DataError` unless `frame` has each of the columns `names` exactly once."""
     for name in names:
-        count = int(np.count_nonzero([column == name for column in frame.columns]))
+        count = list(frame.columns).count(name)
         if count != 1:
             seen = ", ".join(repr(column) for column in frame.columns)
             how_often = "no column" if count == 0 else f"{count} columns"
@@ -98,7 +98,7 @@ def numeric_columns(
 
 
 def rows_by_round(frame: pd.DataFrame, name: str) -> tuple[list[IntArray], list[Any]]:
-    """Return the positions of the rows of each round, and what the rounds are called."""
+    """Return the positions of the rows of each round, and the names of the rounds."""
     check_columns(frame, [name])
     if frame[name].isna().any():
         row = int(np.argmax(frame[name].isna()))

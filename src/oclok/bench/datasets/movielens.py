@@ -15,21 +15,13 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from oclok.bench.datasets.ratings import Ratings
+from oclok.bench.datasets.ratings import GENRES, LEAST, Ratings
 from oclok.bench.datasets.tables import Columns, read_batches
 from oclok.errors import DataError
 from oclok.typing import FloatArray
 
-#: The paper's filters: ratings from 2015 on, of users with at least 200 of these.
+#: The paper's filter: ratings from 2015 on.
 SINCE = datetime(2015, 1, 1, tzinfo=UTC)
-LEAST = 200
-
-#: MovieLens counts the last one as a genre, and so does the paper.
-GENRES = (
-    *("Action", "Adventure", "Animation", "Children", "Comedy", "Crime", "Documentary", "Drama"),
-    *("Fantasy", "Film-Noir", "Horror", "IMAX", "Musical", "Mystery", "Romance", "Sci-Fi"),
-    *("Thriller", "War", "Western", "(no genres listed)"),
-)
 
 _COLUMNS = {"userId": "int32", "movieId": "int32", "rating": "float32", "timestamp": "int64"}
 
@@ -37,10 +29,7 @@ _COLUMNS = {"userId": "int32", "movieId": "int32", "rating": "float32", "timesta
 def load(path: str | os.PathLike[str], since: datetime = SINCE, least: int = LEAST) -> Ratings:
     """Read the ratings of a MovieLens folder or zip file that pass the filters.
 
-    Args:
-        path: what has `ratings.csv` and `movies.csv` in it.
-        since: ratings before this time are left out.
-        least: users with fewer ratings since then are left out.
+    Ratings before `since` are left out, and users with fewer than `least` ratings since then.
     """
     path = Path(path)
     ids, genres = _read_movies(path)
@@ -60,21 +49,23 @@ def load(path: str | os.PathLike[str], since: datetime = SINCE, least: int = LEA
 
 
 def summary(path: str | os.PathLike[str]) -> str:
-    """Return on one line what a MovieLens folder or zip file holds."""
+    """Return the contents of a MovieLens folder or zip file in one line."""
     path = Path(path)
     ids, _ = _read_movies(path)
-    count = recent = 0
-    everyone, active = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    ratings = recent = 0
+    counts = np.zeros((2, 0), dtype=np.int64)  # by user: all ratings, and recent ones
     for batch in _read_ratings(path):
-        keep = batch["timestamp"] >= SINCE.timestamp()
-        count, recent = count + keep.size, recent + int(keep.sum())
-        everyone = _add(everyone, np.bincount(batch["userId"]))
-        active = _add(active, np.bincount(batch["userId"][keep]))
+        users, keep = batch["userId"], batch["timestamp"] >= SINCE.timestamp()
+        ratings, recent = ratings + keep.size, recent + int(keep.sum())
+        size = max(counts.shape[1], int(users.max(initial=-1)) + 1)
+        found = np.array([np.bincount(part, minlength=size) for part in (users, users[keep])])
+        found[:, : counts.shape[1]] += counts
+        counts = found
         _rows_of(ids, batch["movieId"], path)
     return (
-        f"{_name(path)}: {count:,} ratings of {ids.size:,} movies by "
-        f"{np.count_nonzero(everyone):,} users; {recent:,} since {SINCE:%Y-%m-%d}, "
-        f"{np.count_nonzero(active >= LEAST):,} users with at least {LEAST} of these"
+        f"{_name(path)}: {ratings:,} ratings of {ids.size:,} movies by "
+        f"{np.count_nonzero(counts[0]):,} users; {recent:,} since {SINCE:%Y-%m-%d}, "
+        f"{np.count_nonzero(counts[1] >= LEAST):,} users with at least {LEAST} of these"
     )
 
 
@@ -146,14 +137,6 @@ def _open(path: Path, name: str) -> Iterator[IO[bytes]]:
                 yield member
     except zipfile.BadZipFile as reason:
         raise DataError(f"{path}: {reason}; get a fresh copy") from None
-
-
-def _add(total: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sum of two counts of different length."""
-    longer, shorter = (total, more) if total.size >= more.size else (more, total)
-    longer = longer.copy()
-    longer[: shorter.size] += shorter
-    return longer
 
 
 def _name(path: Path) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import lzma
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -18,52 +20,37 @@ Columns: TypeAlias = dict[str, NDArray[Any]]
 
 
 def read_batches(
-    file: IO[bytes],
-    types: Mapping[str, str],
-    *,
-    source: str,
-    delimiter: str = ",",
-    header: Sequence[str] | None = None,
-    encoding: str = "utf8",
+    file: IO[bytes] | Path, types: Mapping[str, str], *, source: str, **how: Any
 ) -> Iterator[Columns]:
-    """Yield the columns of a delimited text file, a million rows at a time.
+    """Yield columns of a delimited text file, a million rows at a time.
 
     Args:
-        file: where to read from.
+        file: may be compressed if it is a path.
         types: the columns to read, each with its dtype.
-        source: what an error calls the file.
-        delimiter: what stands between two columns.
-        header: names of all columns, where the first line does not have them.
-        encoding: of the text.
+        source: the name of the file in errors.
+        **how: further arguments of `pandas.read_csv`.
     """
     with needs("bench"):
         import pandas as pd
+    dtypes = dict[str, Any](types)
     try:
-        chunks = pd.read_csv(
-            file,
-            sep=delimiter,
-            names=list(header) if header else None,
-            header=None if header else 0,
-            usecols=list(types),
-            dtype=dict[str, Any](types),
-            keep_default_na=False,
-            encoding=encoding,
-            # Without a header nothing is quoted (csv.QUOTE_NONE): a quote is part of the text.
-            quoting=3 if header else 0,
-            chunksize=ROWS,
-        )
-        for chunk in chunks:
+        for chunk in pd.read_csv(
+            file, usecols=list(types), dtype=dtypes, keep_default_na=False, chunksize=ROWS, **how
+        ):
             yield {name: chunk[name].to_numpy() for name in types}
-    except (ValueError, EOFError, OSError) as reason:
+    except (ValueError, EOFError, OSError, lzma.LZMAError) as reason:
         seen = " ".join(str(reason).split())
         raise DataError(
             f"{source}: not a table with the columns {', '.join(types)}; get a fresh copy ({seen})"
         ) from None
 
 
-def read_columns(file: IO[bytes], types: Mapping[str, str], **how: Any) -> Columns:
+def read_columns(
+    file: IO[bytes] | Path, types: Mapping[str, str], *, source: str, **how: Any
+) -> Columns:
     """Return whole columns of a delimited text file; see `read_batches`."""
-    batches = list(read_batches(file, types, **how))
-    if not sum(len(next(iter(batch.values()))) for batch in batches):
-        raise DataError(f"{how['source']}: has no rows; get a fresh copy")
-    return {name: np.concatenate([batch[name] for batch in batches]) for name in types}
+    batches = list(read_batches(file, types, source=source, **how))
+    columns = {name: np.concatenate([batch[name] for batch in batches]) for name in types}
+    if not len(next(iter(columns.values()))):
+        raise DataError(f"{source}: has no rows; get a fresh copy")
+    return columns

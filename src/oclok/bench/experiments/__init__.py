@@ -9,7 +9,7 @@ from oclok.extras import needs
 
 with needs("bench"):
     from oclok.bench.experiments.base import Experiment, Run, Settings
-    from oclok.bench.experiments.comparison import COMPARISON, DRIFT
+    from oclok.bench.experiments.comparisons import COMPARISON, DRIFT, table_experiment
     from oclok.bench.experiments.folder import ResultsFolder
     from oclok.bench.experiments.loading import find_experiment
     from oclok.bench.experiments.runner import Progress, play, run
@@ -29,6 +29,7 @@ __all__ = [
     "play",
     "run",
     "sweep",
+    "table_experiment",
 ]
 
 #: All experiments, by name. Another one is another `Experiment` here.

@@ -27,11 +27,9 @@ _ONE_BY_ONE = {"batch_size": 1, "return_as": "generator_unordered"}
 
 @contextmanager
 def workers(jobs: int | None, cluster: str | None) -> Iterator[tuple[int, Parallel]]:
-    """Give the number of workers there are, and the Joblib `Parallel` that puts them to work.
+    """Give the number of workers, and the Joblib `Parallel` that puts them to work.
 
-    Args:
-        jobs: number of processes on this machine; one per core if left out.
-        cluster: address of a Dask scheduler to use instead.
+    `jobs` processes on this machine, one per core if None; or those of the Dask `cluster`.
     """
     count = int(cpu_count()) if jobs is None else as_count(jobs, "jobs")
     if cluster is not None:
@@ -81,7 +79,7 @@ def _check_workers(client: Any, address: str) -> None:
         ) from None
     try:
         versions = set(client.run(_version).values())
-    except ImportError:
+    except ImportError:  # no oclok there
         versions = {"none"}
     if versions != {__version__}:
         raise ExperimentError(

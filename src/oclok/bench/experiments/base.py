@@ -1,28 +1,24 @@
-"""What an experiment is: policies on the variants of a problem, declared and nothing more.
+"""An experiment: policies on the variants of a problem, declared and nothing more.
 
     run = variant × policy × horizon × repeat
 
-A run has an identity: a hash of all that its table depends on, so that it is made anew if and only
-if any of that changes.
-
-Only policies that are told the horizon run once for each. The regret of any other at horizon T
+Only policies that depend on the horizon run once for each. The regret of any other at horizon T
 is its cumulative regret in round T, as a shorter problem is a longer one, truncated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from oclok import __version__
 from oclok.bench import simulation
 from oclok.bench.experiments.digest import code_digest, digest
-from oclok.bench.experiments.specs import PolicySpec, as_key, check_distinct, keywords_of
+from oclok.bench.experiments.specs import PolicySpec, as_key, check_distinct, keywords_of, show
 from oclok.bench.problems.base import Problem
 from oclok.errors import ExperimentError
 from oclok.validation import as_count
@@ -40,14 +36,10 @@ QUICK_ROUNDS, QUICK_REPEATS = 50, 2
 
 @dataclass(frozen=True)
 class Settings:
-    """How an experiment is run; made, checked, by `Experiment.settings`.
+    """How an experiment is run, as `Experiment.settings` returns it.
 
-    Attributes:
-        rounds: T, the largest horizon.
-        repeats: number of independent repeats.
-        seed: where all randomness comes from.
-        policies: labels of those that take part.
-        options: given to the problems.
+    `rounds` is T, the largest horizon; `policies` are the labels of those that take part;
+    `options` are given to the problems.
     """
 
     rounds: int
@@ -59,11 +51,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """One policy on one problem: the unit of work, and of what is kept.
+    """One policy on one problem: the unit of work and of storage.
 
-    Attributes:
-        identity: a hash of all that the table of the run depends on: its settings, the parameters
-            of policy and problem, the code behind them, and the version of oclok.
+    `identity` is a hash of all that the table of the run depends on: its settings, the parameters
+    of policy and problem, the code behind them, and the version of oclok.
     """
 
     variant: str
@@ -73,9 +64,8 @@ class Run:
     identity: str = ""
 
     def __str__(self) -> str:
-        return f"{self.policy} {self.variant} T={self.horizon} repeat {self.repeat}".replace(
-            "  ", " "
-        )
+        name = f"{self.policy} {self.variant}".strip()
+        return f"{name} T={self.horizon} repeat {self.repeat}"
 
     @property
     def file_name(self) -> str:
@@ -89,8 +79,8 @@ class Experiment:
     """Some policies on some variants of a problem.
 
     Attributes:
-        name: what it is called on the command line.
-        title: what it is called on paper; the name if left out.
+        name: on the command line.
+        title: in reports; the name if left out.
         variants: a problem factory for each; an only one is named "". It takes `rounds=`, `seed=`
             and the `options`, as problem classes do. The keyword arguments of a
             `functools.partial` become columns of the table.
@@ -99,10 +89,9 @@ class Experiment:
         rounds: T, the largest horizon.
         horizons: how many horizons there are, evenly spaced up to T.
         repeats: number of independent repeats.
-        options: what can be chosen about the problem, with the value it has if nobody does.
-        shares_problem: whether making a problem is so costly that all runs on it should be done
-            in one place, one after another.
-        is_from_paper: whether the paper makes claims about it, which a report then checks.
+        options: settings of the problem, with their default values.
+        shares_problem: whether runs on a problem are done in one place, as it is costly to make.
+        is_from_paper: whether the paper makes claims about it, for the report to check.
     """
 
     name: str
@@ -117,9 +106,8 @@ class Experiment:
     is_from_paper: bool = False
 
     def __post_init__(self) -> None:
-        as_count(self.rounds, "rounds")
-        as_count(self.repeats, "repeats")
-        as_count(self.horizons, "horizons")
+        for name in ("rounds", "repeats", "horizons"):
+            as_count(getattr(self, name), name)
         if not isinstance(self.variants, Mapping) or not self.variants:
             raise ExperimentError(
                 f"{self.name}: variants must map names to problem factories, such as "
@@ -131,15 +119,15 @@ class Experiment:
                     f"{self.name}: variant {variant!r} must be a problem class or factory; "
                     f"got {make!r}"
                 )
+        if not self.policies:
+            raise ExperimentError(f"{self.name}: has no policies; at least one is needed")
         for spec in self.policies:
             if not isinstance(spec, PolicySpec):
                 raise ExperimentError(
                     f"{self.name}: policies must be PolicySpec objects; got {spec!r}"
                 )
-        if not self.policies:
-            raise ExperimentError(f"{self.name}: has no policies; at least one is needed")
         check_distinct(self.name, "policies", [spec.label for spec in self.policies])
-        check_distinct(self.name, "variants", list(self.variants))
+        check_distinct(self.name, "variants", self.variants)
 
     def settings(
         self,
@@ -153,31 +141,35 @@ class Experiment:
     ) -> Settings:
         """Return settings, the declared ones where nothing is given.
 
-        Args:
-            rounds: T.
-            repeats: number of independent repeats.
-            seed: where all randomness comes from.
-            policies: labels or keys of those that take part; all if there are none.
-            quick: few rounds and repeats, for a look.
-            **options: of the problem; None stands for the declared value.
+        `policies` are labels or keys of those that take part, all if there are none; `quick` means
+        few rounds and repeats, for a look; an option of the problem that is None is as declared.
         """
-        usual_rounds = min(QUICK_ROUNDS, self.rounds) if quick else self.rounds
-        usual_repeats = min(QUICK_REPEATS, self.repeats) if quick else self.repeats
+        if rounds is None:
+            rounds = min(QUICK_ROUNDS, self.rounds) if quick else self.rounds
+        if repeats is None:
+            repeats = min(QUICK_REPEATS, self.repeats) if quick else self.repeats
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in chosen.keys() - self.options.keys():
             raise ExperimentError(f"{self.name} takes no --{name}; leave it out")
+        known = {spec.key: spec.label for spec in self.policies}
+        for policy in policies:
+            if as_key(policy) not in known:
+                raise ExperimentError(
+                    f"{self.name} has no policy {policy!r}; it has {', '.join(known)}"
+                )
+        wanted = {as_key(policy) for policy in policies} or known
         return Settings(
-            rounds=as_count(usual_rounds if rounds is None else rounds, "rounds"),
-            repeats=as_count(usual_repeats if repeats is None else repeats, "repeats"),
+            rounds=as_count(rounds, "rounds"),
+            repeats=as_count(repeats, "repeats"),
             seed=as_count(seed, "seed", least=0),
-            policies=self._labels(policies),
+            policies=tuple(label for key, label in known.items() if key in wanted),
             options={**self.options, **chosen},
         )
 
     def runs(self, settings: Settings) -> list[Run]:
         """Return all runs, in the order of the final table."""
         problems, policies = self.digests(settings)
-        runner = digest(__version__, code_digest(_functions_of(simulation)), settings.seed)
+        runner = digest(__version__, code_digest(simulation), settings.seed)
         return [
             Run(
                 *(variant, spec.label, horizon, repeat),
@@ -197,8 +189,7 @@ class Experiment:
             variant: digest(make, dict(settings.options), files)
             for variant, make in self.variants.items()
         }
-        specs = (self.policy(label) for label in settings.policies)
-        return problems, {spec.label: digest(spec.make) for spec in specs}
+        return problems, {name: digest(self.policy(name).make) for name in settings.policies}
 
     def horizons_of(self, spec: PolicySpec, settings: Settings) -> list[int]:
         """Return the horizons at which a policy runs, ascending."""
@@ -223,25 +214,17 @@ class Experiment:
         """Return the policy with this label."""
         return next(spec for spec in self.policies if spec.label == label)
 
-    def parameters(self, settings: Settings, variant: str, policy: str) -> dict[str, object]:
-        """Return what was declared of a policy and of its problem, by column of the table."""
+    def parameters(self, settings: Settings, variant: str, policy: str) -> dict[str, Any]:
+        """Return the declared parameters of a policy and its problem, by column of the table."""
         problem = {**keywords_of(self.variants[variant]), **settings.options}
         named = {f"policy_{name}": value for name, value in self.policy(policy).parameters.items()}
-        return named | {f"problem_{name}": value for name, value in problem.items()}
+        named |= {f"problem_{name}": value for name, value in problem.items()}
+        return {name: show(value) for name, value in named.items()}
 
     def notes(self, settings: Settings) -> dict[str, str]:
-        """Return what a reader should know of the policies that take part, by label."""
+        """Return the notes on the policies that take part, by label."""
         specs = (self.policy(label) for label in settings.policies)
         return {spec.label: spec.note for spec in specs if spec.note}
-
-    def _labels(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the labels of policies, in the order of the experiment."""
-        wanted = {as_key(name) for name in names}
-        for name in names:
-            if as_key(name) not in {spec.key for spec in self.policies}:
-                known = ", ".join(spec.key for spec in self.policies)
-                raise ExperimentError(f"{self.name} has no policy {name!r}; it has {known}")
-        return tuple(spec.label for spec in self.policies if not wanted or spec.key in wanted)
 
 
 def seeds(settings: Settings, repeat: int) -> list[np.random.SeedSequence]:
@@ -251,11 +234,6 @@ def seeds(settings: Settings, repeat: int) -> list[np.random.SeedSequence]:
     which others there are, and policies are compared on equal luck.
     """
     return np.random.SeedSequence(settings.seed, spawn_key=(repeat,)).spawn(3)
-
-
-def _functions_of(module: object) -> Iterable[FunctionType]:
-    functions = (thing for thing in vars(module).values() if isinstance(thing, FunctionType))
-    return [f for f in functions if f.__module__ == getattr(module, "__name__", None)]
 
 
 def _stamp(path: Path) -> list[tuple[str, int, int]]:

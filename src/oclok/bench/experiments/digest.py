@@ -8,13 +8,12 @@ docstrings and line numbers do not enter. An installed package enters with its v
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
 import pickle
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -25,11 +24,15 @@ import pandas as pd
 #: Digits of a hash; 16 hexadecimal ones make a collision among a million runs unlikely (3e-8).
 DIGITS = 16
 
-#: Modules of oclok on which no number depends. The first has a register of all classes, which
-#: would make every run depend on every class.
+#: Modules of oclok on which no number depends; the first has a register of all classes.
 _IRRELEVANT = {"oclok.persistence", "oclok.threads"}
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), range)
-_LOADS_GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+#: What a wrapper of functions is described by.
+_PARTS = {
+    functools.partial: ("func", "args", "keywords"),
+    MethodType: ("__func__", "__self__"),
+    property: ("fget", "fset", "fdel"),
+}
 _INSTALLED = tuple(
     {
         str(Path(sysconfig.get_path(name)).resolve())
@@ -54,13 +57,15 @@ def digest(*things: object) -> str:
     """
     walk = _Walk()
     text = "\n".join([*map(walk.value, things), *walk.code()])
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+    return _sha(text.encode())
 
 
-def code_digest(functions: Iterable[FunctionType]) -> str:
-    """Return a hash of the bytecode of `functions` alone, without what they depend on."""
-    text = "\n".join(f"{f.__qualname__} {_code_text(f.__code__, f.__doc__)}" for f in functions)
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+def code_digest(module: ModuleType) -> str:
+    """Return a hash of the bytecode of the functions in `module`, without what they depend on."""
+    functions = (f for f in vars(module).values() if isinstance(f, FunctionType))
+    own = (f for f in functions if f.__module__ == module.__name__)
+    text = "\n".join(f"{f.__qualname__} {_code_text(f.__code__, f.__doc__)}" for f in own)
+    return _sha(text.encode())
 
 
 class _Walk:
@@ -111,16 +116,9 @@ class _Walk:
             return ", ".join(sorted(map(self.value, thing)))
         if isinstance(thing, np.random.SeedSequence):
             return f"{thing.entropy} {thing.spawn_key}"
-        if isinstance(thing, np.random.Generator):
-            return self.value(thing.bit_generator.state)
-        if isinstance(thing, Path):
-            return str(thing)
-        if isinstance(thing, functools.partial):
-            return ", ".join(map(self.value, (thing.func, thing.args, thing.keywords)))
-        if isinstance(thing, MethodType):
-            return f"{self.value(thing.__func__)}, {self.value(thing.__self__)}"
-        if isinstance(thing, property):
-            return ", ".join(map(self.value, (thing.fget, thing.fset, thing.fdel)))
+        for kind, names in _PARTS.items():
+            if isinstance(thing, kind):
+                return ", ".join(self.value(getattr(thing, name)) for name in names)
         for wrapped in ("__wrapped__", "__func__", "func"):  # caches, class and static methods
             if callable(getattr(thing, wrapped, None)):
                 return self.value(getattr(thing, wrapped))
@@ -162,20 +160,22 @@ class _Walk:
             self.value(function.__kwdefaults__),
         ]
         for cell in function.__closure__ or ():
-            parts.append(self.value(_cell(cell)))
-        names, attributes = _names(function.__code__)
-        for name in sorted(names):
-            if name in function.__globals__:
-                thing = function.__globals__[name]
-                parts.append(f"{name} = {self._global(function, thing, attributes)}")
+            try:
+                parts.append(self.value(cell.cell_contents))
+            except ValueError:  # not assigned yet
+                parts.append("empty")
+        names = _names(function.__code__)
+        for name in sorted(names & function.__globals__.keys()):
+            thing = function.__globals__[name]
+            parts.append(f"{name} = {self._global(function, thing, names)}")
         return "; ".join(parts)
 
-    def _global(self, function: FunctionType, thing: Any, attributes: set[str]) -> str:
-        """Describe a global of `function`, which uses `attributes` of its globals or others."""
+    def _global(self, function: FunctionType, thing: Any, names: set[str]) -> str:
+        """Describe a global of `function`, in whose code are these `names`."""
         if isinstance(thing, ModuleType) and thing.__name__ in _IRRELEVANT:
             return thing.__name__
         if isinstance(thing, ModuleType) and _is_own_module(thing.__name__):
-            used = sorted(attributes & vars(thing).keys())
+            used = sorted(names & vars(thing).keys())
             return ", ".join(f"{name}: {self.value(vars(thing)[name])}" for name in used)
         is_ours = (function.__module__ or "").split(".")[0] == "oclok"
         if is_ours and not isinstance(thing, (*_PLAIN, tuple, type, FunctionType)):
@@ -208,23 +208,10 @@ def _constant(constant: object) -> str:
 
 
 @functools.cache
-def _names(code: CodeType) -> tuple[set[str], set[str]]:
-    """Return the names of globals that `code` loads, and all names in it, attributes included."""
-    loaded = {str(i.argval) for i in dis.get_instructions(code) if i.opname in _LOADS_GLOBAL}
-    every = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            inner, names = _names(constant)
-            loaded |= inner
-            every |= names
-    return loaded, every
-
-
-def _cell(cell: Any) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
+def _names(code: CodeType) -> set[str]:
+    """Return the names of globals and attributes in `code`."""
+    inner = (_names(part) for part in code.co_consts if isinstance(part, CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def _is_own(thing: FunctionType | type) -> bool:

@@ -1,6 +1,6 @@
 """The folder that an experiment is kept in.
 
-settings.json      what was run last, when, and with which versions
+settings.json      settings of the last run, its date and package versions
 runs/              one gzipped CSV file per run, written the moment it is finished; its name ends
                    in the run's identity, so runs with other parameters or code never replace it
 results.csv.gz     all runs in one tidy table
@@ -24,9 +24,7 @@ from oclok.bench.analysis.tables import read_table, write_table
 from oclok.bench.experiments.base import Run
 from oclok.errors import ExperimentError
 
-#: The file with all runs.
-RESULTS = "results.csv.gz"
-_OURS = ("settings.json", "runs", RESULTS, "figures", "report.html")
+_OURS = ("settings.json", "runs", "results.csv.gz", "figures", "report.html")
 
 
 class ResultsFolder:
@@ -42,9 +40,7 @@ class ResultsFolder:
     def open(self, settings: dict[str, Any], *, fresh: bool = False) -> None:
         """Make the folder, or go on with one that the same experiment made.
 
-        Args:
-            settings: what `settings.json` has to say.
-            fresh: delete what an experiment left in the folder before, and start over.
+        `settings` go to `settings.json`; `fresh` deletes what an experiment left there before.
         """
         if self.path.exists() and not self.path.is_dir():
             raise ExperimentError(f"{self.path}: is a file; give another --output")
@@ -83,21 +79,9 @@ class ResultsFolder:
             table.attrs = {}
         whole = pd.concat(tables, ignore_index=True)
         whole.attrs = attrs
-        self._write(RESULTS, lambda path: write_table(whole, path))
+        self._write("results.csv.gz", lambda path: write_table(whole, path))
         self._write_settings({**self._settings(), "runs": attrs})
         return whole
-
-    def read(self) -> pd.DataFrame:
-        """Return the table of all runs."""
-        path = self.path / RESULTS
-        if not path.exists():
-            raise ExperimentError(
-                f"{self.path}: no {RESULTS} in it; give the folder of a finished "
-                "experiment, or finish it with `oclok run`"
-            )
-        table = _read(path)
-        table.attrs = self._settings().get("runs", {})
-        return table
 
     def _write_settings(self, settings: dict[str, Any]) -> None:
         text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
@@ -116,13 +100,10 @@ class ResultsFolder:
         return dict(found)
 
     def _clear(self) -> None:
-        """Delete what experiments write, and nothing else."""
+        """Delete the files of experiments, and no others."""
         for name in _OURS:
             path = self.path / name
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
@@ -137,15 +118,15 @@ class ResultsFolder:
 
 
 def _merged(attrs: list[Any]) -> dict[Any, Any]:
-    """Return what the attributes of several tables say of all of them."""
+    """Return the attributes of several tables as those of one."""
     dates = sorted(found["date"] for found in attrs if "date" in found)
-    versions: dict[str, str] = {}
+    versions: dict[str, dict[str, None]] = {}
     for found in attrs:
         for name, version in found.get("versions", {}).items():
-            seen = versions.get(name, version)
-            versions[name] = seen if version in seen.split(", ") else f"{seen}, {version}"
+            versions.setdefault(name, {})[version] = None
     notes = next((found["notes"] for found in attrs if found.get("notes")), "")
-    return {"notes": notes, "dates": dates[:1] + dates[-1:], "versions": versions}
+    listed = {name: ", ".join(found) for name, found in versions.items()}
+    return {"notes": notes, "dates": dates[:1] + dates[-1:], "versions": listed}
 
 
 def _read(path: Path) -> pd.DataFrame:

@@ -5,7 +5,7 @@
     my_experiment.py:LARGE     the one that is called LARGE there
     package.module:LARGE       the same, in a module that can be imported
 
-A file is run as a module of its own; what it imports from its folder is found.
+A file is run as a module of its own, and can import from its folder.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -22,56 +23,56 @@ from oclok.errors import ExperimentError
 
 
 def find_experiment(name: str, known: Mapping[str, Experiment]) -> Experiment:
-    """Return the experiment that `name` stands for.
-
-    Args:
-        name: of one of oclok's own, `my_experiment.py`, `my_experiment.py:LARGE`, or
-            `package.module:LARGE`.
-        known: oclok's own experiments, by name.
-    """
+    """Return the experiment called `name`: one of the `known` ones, in a file or in a module."""
     if name in known:
         return known[name]
     place, _, variable = name.partition(":")
-    if place.endswith(".py"):
-        return _chosen(_module_in(Path(place)), place, variable)
-    if variable:
-        return _chosen(_module(place), place, variable)
-    raise ExperimentError(
-        f"there is no experiment {name!r}; there are {', '.join(known)}, and table, for your own "
-        "data; or give a file such as my_experiment.py, or module:name"
-    )
+    if not (place.endswith(".py") or variable):
+        raise ExperimentError(
+            f"there is no experiment {name!r}; there are {', '.join(known)}, and table, for your "
+            "own data; or give a file such as my_experiment.py, or module:name"
+        )
+    module = _run_file(Path(place)) if place.endswith(".py") else _import(place)
+    found = {name: value for name, value in vars(module).items() if isinstance(value, Experiment)}
+    if variable and variable not in found:
+        names = ", ".join(found) or "none"
+        raise ExperimentError(f"{place}: has no experiment {variable!r}; it has {names}")
+    if not variable and len(found) != 1:
+        wanted = "one that declares an oclok.bench.experiments.Experiment"
+        if found:
+            wanted = f"one of {', '.join(f'{place}:{name}' for name in found)}"
+        raise ExperimentError(f"{place}: has {len(found)} experiments; give {wanted}")
+    return found[variable or next(iter(found))]
 
 
-def _module_in(path: Path) -> ModuleType:
+def _run_file(path: Path) -> ModuleType:
     """Run a file as a module of its own, whatever else is called like it."""
     if not path.is_file():
         raise ExperimentError(f"{path}: no such file")
+    file = path.resolve()
     name = f"experiment_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    _add_to_path(path.resolve().parent)
+    _add_to_path(file.parent)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as reason:
-        raise ExperimentError(f"{path}: {_summary(reason, path)}") from reason
-    _send_by_value(module)
-    return module
-
-
-def _send_by_value(module: ModuleType) -> None:
-    """Have what `module` defines sent to workers, which cannot import it by its name.
-
-    Joblib has a copy of cloudpickle of its own up to 1.5, and shares Dask's from then on.
-    """
+        frames = traceback.extract_tb(reason.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+        where = f"line {lines[-1]}, " if lines else ""
+        raise ExperimentError(f"{path}: {where}{type(reason).__name__}: {reason}") from reason
+    # Workers cannot import it by name. Joblib has a copy of cloudpickle of its own up to 1.5, and
+    # shares Dask's from then on.
     for pickler in ("cloudpickle", "joblib.externals.cloudpickle"):
         if importlib.util.find_spec(pickler) is not None:
             importlib.import_module(pickler).register_pickle_by_value(module)
+    return module
 
 
-def _module(name: str) -> ModuleType:
+def _import(name: str) -> ModuleType:
     _add_to_path(Path.cwd())
     try:
         return importlib.import_module(name)
@@ -81,35 +82,7 @@ def _module(name: str) -> ModuleType:
         ) from reason
 
 
-def _chosen(module: ModuleType, place: str, variable: str) -> Experiment:
-    found = {name: value for name, value in vars(module).items() if isinstance(value, Experiment)}
-    if variable:
-        if variable not in found:
-            names = ", ".join(found) or "none"
-            raise ExperimentError(f"{place}: has no experiment {variable!r}; it has {names}")
-        return found[variable]
-    if len(found) != 1:
-        wanted = (
-            f"one of {', '.join(f'{place}:{name}' for name in found)}"
-            if found
-            else ("one that declares an oclok.bench.experiments.Experiment")
-        )
-        raise ExperimentError(f"{place}: has {len(found)} experiments; give {wanted}")
-    return next(iter(found.values()))
-
-
 def _add_to_path(folder: Path) -> None:
     """Make modules in `folder` importable, as `python FILE` and `python -m` do."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-
-
-def _summary(reason: Exception, path: Path) -> str:
-    """Return the error and the last line of the file at which it happened."""
-    line, trace = None, reason.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path.resolve():
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    where = "" if line is None else f"line {line}, "
-    return f"{where}{type(reason).__name__}: {reason}"

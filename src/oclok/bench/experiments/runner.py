@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
-from itertools import groupby, islice
-from typing import Any, TypeAlias
+from itertools import groupby
+from typing import Any
 
 import pandas as pd
 from joblib import delayed
@@ -20,22 +20,13 @@ from oclok import __version__
 from oclok.bench.experiments.backends import keep_to_one_thread, workers
 from oclok.bench.experiments.base import Experiment, Run, Settings, seeds
 from oclok.bench.experiments.folder import ResultsFolder
-from oclok.bench.experiments.specs import PolicySpec, show
+from oclok.bench.experiments.specs import show
 from oclok.bench.simulation import simulate
-
-#: Runs that are done in one place, one after another.
-Task: TypeAlias = list[Run]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an experiment is.
-
-    Attributes:
-        done: number of rounds that are finished.
-        total: number of rounds that there are.
-        running: what is being worked on.
-    """
+    """How far an experiment is: rounds that are finished, all rounds, and what is running."""
 
     done: int
     total: int
@@ -54,14 +45,14 @@ def run(
 ) -> pd.DataFrame:
     """Run an experiment and return its table, which is also kept in `output`.
 
-    Runs that are finished in `output` are not run again, so an experiment that was stopped goes
-    on where it was. A run whose parameters or code have changed since, in oclok or in your own
-    files, is another run, and is made. The table is the same to the bit, `seconds` aside, however
-    many cores there are and however often it was stopped.
+    Finished runs are not run again, so an experiment that was stopped goes on where it was. A run
+    whose parameters or code have changed since, in oclok or in your own files, is another run. The
+    table is the same to the bit, `seconds` aside, however many cores there are and however often
+    it was stopped.
 
     Args:
-        experiment: what to run.
-        settings: how, from `experiment.settings()`.
+        experiment: the declaration.
+        settings: from `experiment.settings()`.
         output: folder for the results.
         jobs: number of processes; one per core if left out.
         cluster: address of a Dask scheduler, such as "tcp://10.0.0.1:8786", to run there instead.
@@ -89,16 +80,21 @@ def run(
     runs = experiment.runs(settings)
     with workers(jobs, cluster) as (count, parallel):
         folder.open(describe(experiment, settings), fresh=fresh)
-        tasks = _tasks(experiment, [run for run in runs if not folder.has(run)])
+        left = dict(enumerate(_tasks(experiment, [run for run in runs if not folder.has(run)])))
         # Workers on other machines need not see the folder: they send what they find.
         work = partial(_work, experiment, settings, folder if cluster is None else None)
-        left = dict(enumerate(tasks))
-        progress(_progress(runs, left, count))
-        for number, found in parallel(delayed(work)(*numbered) for numbered in enumerate(tasks)):
+
+        def report_progress() -> None:
+            done = _rounds(runs) - sum(map(_rounds, left.values()))
+            running = list(left.values())[:count]  # tasks are taken up in their order
+            progress(Progress(done, _rounds(runs), [_label(task) for task in running]))
+
+        report_progress()
+        for number, found in parallel(delayed(work)(*task) for task in list(left.items())):
             for run, table in found:
                 folder.keep(run, table)
             del left[number]
-            progress(_progress(runs, left, count))
+            report_progress()
     return folder.gather(runs)
 
 
@@ -119,8 +115,7 @@ def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
     for position, (name, value) in enumerate(where.items()):
         table.insert(position, name, value)
     parameters = experiment.parameters(settings, run.variant, run.policy)
-    table = table.assign(**{name: show(value) for name, value in parameters.items()})
-    table["run"] = run.identity
+    table = table.assign(**parameters, run=run.identity)
     table.attrs |= {"date": _now(), "versions": versions()}
     return table
 
@@ -128,6 +123,7 @@ def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
 def describe(experiment: Experiment, settings: Settings) -> dict[str, Any]:
     """Return what `settings.json` says; also reads the data, so that bad ones are found early."""
     problems = [experiment.problem(settings, name, 1, 0) for name in experiment.variants]
+    specs = [experiment.policy(label) for label in settings.policies]
     return {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -137,7 +133,10 @@ def describe(experiment: Experiment, settings: Settings) -> dict[str, Any]:
         "variants": list(experiment.variants),
         "policies": list(settings.policies),
         "policy_notes": experiment.notes(settings),
-        "parameters": {label: _shown(experiment.policy(label)) for label in settings.policies},
+        "parameters": {
+            spec.label: {name: show(value) for name, value in spec.parameters.items()}
+            for spec in specs
+        },
         "is_from_paper": experiment.is_from_paper,
         "data": "; ".join(dict.fromkeys(problem.data_name for problem in problems)),
         "options": dict(settings.options),
@@ -145,10 +144,6 @@ def describe(experiment: Experiment, settings: Settings) -> dict[str, Any]:
         "versions": versions(),
         "code": dict(zip(("variants", "policies"), experiment.digests(settings), strict=True)),
     }
-
-
-def _shown(spec: PolicySpec) -> dict[str, bool | int | float | str | None]:
-    return {name: show(value) for name, value in spec.parameters.items()}
 
 
 def versions() -> dict[str, str]:
@@ -162,32 +157,23 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _tasks(experiment: Experiment, runs: Sequence[Run]) -> list[Task]:
-    """Return `runs` as tasks, long ones first, so that none is left to do alone at the end."""
+def _tasks(experiment: Experiment, runs: Sequence[Run]) -> list[list[Run]]:
+    """Return lists of runs to be done in one place, long ones first to keep all workers busy."""
+
+    def problem_of(run: Run) -> tuple[str, int]:
+        return run.variant, run.repeat
+
+    tasks = [[run] for run in runs]
     if experiment.shares_problem:
-        by_problem = sorted(runs, key=_problem_of)
-        tasks = [list(group) for _, group in groupby(by_problem, key=_problem_of)]
-    else:
-        tasks = [[run] for run in runs]
+        tasks = [list(group) for _, group in groupby(sorted(runs, key=problem_of), problem_of)]
     return sorted(tasks, key=_rounds, reverse=True)
 
 
-def _problem_of(run: Run) -> tuple[str, int]:
-    return run.variant, run.repeat
-
-
-def _rounds(runs: Sequence[Run]) -> int:
+def _rounds(runs: Iterable[Run]) -> int:
     return sum(run.horizon for run in runs)
 
 
-def _progress(runs: Sequence[Run], left: Mapping[int, Task], workers: int) -> Progress:
-    total = _rounds(runs)
-    done = total - sum(map(_rounds, left.values()))
-    # Tasks are taken up in their order.
-    return Progress(done, total, [_label(task) for task in islice(left.values(), workers)])
-
-
-def _label(task: Task) -> str:
+def _label(task: Sequence[Run]) -> str:
     first = task[0]
     return str(first) if len(task) == 1 else f"{first.variant} repeat {first.repeat}".strip()
 
@@ -197,9 +183,9 @@ def _work(
     settings: Settings,
     folder: ResultsFolder | None,
     number: int,
-    task: Task,
+    task: Sequence[Run],
 ) -> tuple[int, list[tuple[Run, pd.DataFrame]]]:
-    """Do a task in a worker; return its number, and what no folder was there to keep."""
+    """Do a task in a worker; return its number, and the tables that it could not keep itself."""
     keep_to_one_thread()
     found = []
     with warnings.catch_warnings():

@@ -5,14 +5,13 @@ A policy is a line here and so is a variant.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from oclok.bench.experiments.base import Experiment
-from oclok.bench.experiments.specs import PolicySpec
+from oclok.bench.experiments.specs import PolicySpec, sweep
 from oclok.bench.labels import ACC, CC, OCLOK, RANDOM, soclok
 from oclok.bench.problems import Channels, Codependency, Crowdsourcing, Movies, Problem
 from oclok.policies.acc_ucb import ACCUCB
@@ -31,62 +30,34 @@ def oclok_ucb(
     problem: Problem,
     seed: np.random.SeedSequence,
     *,
-    noise_std: float = 0.1,
-    policy: Callable[..., Policy] = OClokUCB,
-) -> Policy:
-    """Make O'CLOK-UCB with the squared exponential kernel of lengthscale and variance 1."""
-    from sklearn.gaussian_process.kernels import RBF
-
-    return policy(RBF(1.0), noise_std, delta=0.05)
-
-
-def soclok_ucb(
-    problem: Problem,
-    seed: np.random.SeedSequence,
-    *,
-    inducing: int,
+    inducing: int | None = None,
     noise_std: float = 0.1,
     policy: Callable[..., Policy] = OClokUCB,
     posterior: Callable[..., Posterior] = SparsePosterior,
 ) -> Policy:
-    """Make SO'CLOK-UCB: the same with random inducing points."""
+    """Make O'CLOK-UCB with the paper's RBF(1), or SO'CLOK-UCB with random inducing points."""
     from sklearn.gaussian_process.kernels import RBF
 
+    if inducing is None:
+        return policy(RBF(1.0), noise_std, delta=0.05)
     return policy(posterior=posterior(RBF(1.0), noise_std, inducing, seed=seed), delta=0.05)
-
-
-def acc_ucb(problem: Problem, seed: np.random.SeedSequence) -> Policy:
-    """Make ACC-UCB on the unit cube: v₁ = √D, N = 2^D, so √3 and 8, or 1 and 2 for movies."""
-    D = problem.dimension
-    return ACCUCB(len(problem), D, v1=math.sqrt(D), v2=1.0, rho=0.5, children=2**D, seed=seed)
-
-
-def cc_mab(problem: Problem, seed: np.random.SeedSequence) -> Policy:
-    """Make CC-MAB."""
-    return CCMAB(len(problem), problem.dimension, seed=seed)
-
-
-def random(problem: Problem, seed: np.random.SeedSequence) -> Policy:
-    """Make the policy that plays at random."""
-    return Random(seed=seed)
 
 
 def _sparse(*counts: int, noise_std: float = 0.1) -> list[PolicySpec]:
     return [
-        PolicySpec(soclok(s), partial(soclok_ucb, inducing=s, noise_std=noise_std)) for s in counts
+        PolicySpec(soclok(s), partial(oclok_ucb, inducing=s, noise_std=noise_std)) for s in counts
     ]
 
 
 _OCLOK = PolicySpec(OCLOK, oclok_ucb)
-_ACC_UCB = PolicySpec(ACC, acc_ucb, depends_on_horizon=True)
-_CC_MAB = PolicySpec(CC, cc_mab, depends_on_horizon=True)
+_BASELINES = [*sweep(ACCUCB, label=ACC), *sweep(CCMAB, label=CC)]  # whose defaults are the paper's
 
 CROWDSOURCING = Experiment(
     name="crowdsourcing",
     title="Simulation I: crowdsourcing",
     is_from_paper=True,
     variants={"": Crowdsourcing},
-    policies=[_OCLOK, *_sparse(100, 50, 20, 10), _ACC_UCB, _CC_MAB],
+    policies=[_OCLOK, *_sparse(100, 50, 20, 10), *_BASELINES],
     rounds=250,
     horizons=20,
     options={"data": None},
@@ -97,7 +68,7 @@ CODEPENDENCY = Experiment(
     title="Simulation II: varying base arm codependency",
     is_from_paper=True,
     variants={f"l={x:g}": partial(Codependency, lengthscale=x) for x in (0.01, 0.05, 0.1, 0.5, 1)},
-    policies=[_OCLOK, *_sparse(100, 50, 20), _ACC_UCB, _CC_MAB],
+    policies=[_OCLOK, *_sparse(100, 50, 20), *_BASELINES],
     rounds=300,
     horizons=30,
     shares_problem=True,
@@ -115,7 +86,7 @@ MOVIES = Experiment(
             note="not in the paper, which left it out as too slow",
         ),
         *_sparse(4, 2, 1, noise_std=BERNOULLI_STD),
-        _ACC_UCB,
+        *sweep(ACCUCB, label=ACC),
     ],
     rounds=400,
     # TIM+, the paper's, takes a hundred times as long and is up to 3 % worse.
@@ -127,7 +98,7 @@ CHANNELS = Experiment(
     title="Dynamic bipartite matching: channels for users",
     is_from_paper=True,
     variants={"": Channels},
-    policies=[_OCLOK, *_sparse(50, 20), _ACC_UCB, _CC_MAB, PolicySpec(RANDOM, random)],
+    policies=[_OCLOK, *_sparse(50, 20), *_BASELINES, *sweep(Random, label=RANDOM)],
     rounds=250,
     horizons=20,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -27,10 +27,10 @@ class PolicySpec:
 
     Attributes:
         label: its name in tables and figures.
-        make: makes a fresh one, given the problem and a seed. A policy class will do; so will a
-            `functools.partial`, whose keyword arguments become columns of the table.
-        depends_on_horizon: whether it is told how many rounds there will be; known of a class.
-        note: what a reader should know of it; empty if nothing.
+        make: a policy class, or a function of the problem and a seed that returns a fresh policy.
+            The keyword arguments of a `functools.partial` become columns of the table.
+        depends_on_horizon: whether it needs the number of rounds; known of a class.
+        note: for readers of the report.
     """
 
     label: str
@@ -75,9 +75,9 @@ def sweep(
 
     Args:
         cls: the policy class.
-        label: what labels begin with; the name of the class if left out. Then come the values of
-            the parameters that vary.
-        note: what a reader should know of these policies.
+        label: how labels begin; with the name of the class if left out. The values of the
+            parameters that vary follow.
+        note: for readers of the report.
         **parameters: of `cls`. The seed, and the horizon and dimension of policies that need
             them, are those of the run unless they are given here.
 
@@ -88,21 +88,20 @@ def sweep(
         >>> [spec.label for spec in specs]
         ['OClokUCB delta=0.01', 'OClokUCB delta=0.1']
     """
-    for name in parameters:
+    for name, value in parameters.items():
         if not _takes(cls, name):
             raise ExperimentError(f"{cls.__name__} has no parameter {name!r}")
+        if isinstance(value, list) and not value:
+            raise ExperimentError(f"{cls.__name__}: the list of {name} is empty")
     varied = {name: values for name, values in parameters.items() if isinstance(values, list)}
     fixed = {name: value for name, value in parameters.items() if name not in varied}
-    for name, values in varied.items():
-        if not values:
-            raise ExperimentError(f"{cls.__name__}: the list of {name} is empty")
     depends_on_horizon = _takes(cls, "horizon") and "horizon" not in parameters
     specs = []
     for combination in product(*varied.values()):
         chosen = dict(zip(varied, combination, strict=True))
         words = [f"{name}={show(value)}" for name, value in chosen.items()]
-        make = partial(make_policy, cls, **fixed, **chosen)
         text = " ".join([cls.__name__ if label is None else label, *words])
+        make = partial(make_policy, cls, **fixed, **chosen)
         specs.append(PolicySpec(text, make, depends_on_horizon, note))
     return specs
 
@@ -110,20 +109,18 @@ def sweep(
 def make_policy(
     cls: type[Policy], problem: Problem, seed: np.random.SeedSequence, **parameters: Any
 ) -> Policy:
-    """Make a policy of class `cls`, with what its `__init__` asks for and nobody gave.
+    """Make a policy, filling in `seed`, `horizon` and `dimension` where its `__init__` takes them.
 
-    That is `seed`, `horizon` (the number of rounds) and `dimension` (of the contexts). Parameters
-    are copied, so that no two policies share a posterior.
+    Parameters are copied, so that no two policies share a posterior.
     """
-    offered: dict[str, Callable[[], Any]] = {
-        "seed": lambda: seed,
-        "horizon": lambda: len(problem),
-        "dimension": lambda: problem.dimension,
-    }
-    asked = {
-        name: get() for name, get in offered.items() if _takes(cls, name) and name not in parameters
-    }
-    return cls(**asked, **copy.deepcopy(parameters))
+    arguments = copy.deepcopy(parameters)
+    if _takes(cls, "seed"):
+        arguments.setdefault("seed", seed)
+    if _takes(cls, "horizon"):
+        arguments.setdefault("horizon", len(problem))
+    if _takes(cls, "dimension") and "dimension" not in arguments:
+        arguments["dimension"] = problem.dimension  # which not every problem has
+    return cls(**arguments)
 
 
 def show(value: object) -> bool | int | float | str | None:
@@ -145,7 +142,7 @@ def as_key(name: str) -> str:
     return re.sub(r"[^\w.=]+", "-", name.replace("'", "").lower()).strip("-")
 
 
-def check_distinct(name: str, what: str, labels: Sequence[str]) -> None:
+def check_distinct(name: str, what: str, labels: Iterable[str]) -> None:
     """Raise unless all `labels` have keys of their own."""
     first: dict[str, str] = {}
     for label in labels:

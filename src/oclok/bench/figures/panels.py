@@ -7,7 +7,9 @@ and by what the x-axis counts.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -16,21 +18,25 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from oclok.bench.analysis import measures
-from oclok.bench.figures.style import GREY, WIDTHS, Size, Style, styles
+from oclok.bench.figures.style import GREY, WIDTHS, Size, Style, styled, styles
 from oclok.errors import InputError
+from oclok.typing import FloatArray
 
 #: Where the names of curves stand: in a legend below the axes, or at the ends of the curves.
 Legend: TypeAlias = Literal["below", "lines"]
 
+#: A line to compare with.
+DOTTED: dict[str, Any] = {"linewidth": 1.0, "linestyle": (0, (1, 2)), "zorder": 1.8}
+
+#: Formats, and what their files say of their origin: nothing that changes from day to day.
+_FORMATS: dict[str, dict[str, str | None]] = {
+    ".pdf": {"Creator": "oclok", "CreationDate": None},
+    ".svg": {"Date": None},
+    ".png": {"Software": "oclok"},
+}
 _PANELS_PER_ROW: dict[Size, int] = {"one-column": 2, "two-column": 5}
 _MOST_POINTS = 200
 _MARKERS = 7
@@ -42,7 +48,7 @@ class Options(TypedDict, total=False):
     Attributes:
         order: labels of the policies to show, in the order of the legend; all, as in the table,
             if left out.
-        band: what is shaded around means: "std", "stderr" or "ci95", as `measures.band` says.
+        band: the shaded area around means: "std", "stderr" or "ci95", as `measures.band` says.
         size: "one-column" (3.4 inches) or "two-column" (7 inches).
         legend: "below" the axes, or names at the ends of "lines".
     """
@@ -53,25 +59,45 @@ class Options(TypedDict, total=False):
     legend: Legend
 
 
+@styled
+def save(drawn: Figure | Axes | Sequence[Axes], path: str | os.PathLike[str]) -> list[Path]:
+    """Write a figure, the same bytes for the same figure, and return the files.
+
+    Args:
+        drawn: a figure, or the axes that a function of this package returned.
+        path: with the ending .pdf, .svg or .png, that one is written; with none, all three.
+    """
+    axes = drawn if isinstance(drawn, Axes | Figure) else next(iter(drawn), None)
+    figure = axes.figure if isinstance(axes, Axes) else axes
+    if not isinstance(figure, Figure):
+        raise InputError(f"expected a Matplotlib figure or axes; got {drawn!r}")
+    path = Path(path)
+    is_one = path.suffix in _FORMATS
+    files = [path] if is_one else [path.with_name(path.name + ending) for ending in _FORMATS]
+    for file in files:
+        is_svg = file.suffix == ".svg"  # pages show it on their own background, light or dark
+        figure.savefig(file, dpi=200, metadata=_FORMATS[file.suffix], transparent=is_svg)
+    return files
+
+
 def make_panels(
-    titles: Sequence[str], options: Options, *, share_y: bool = True
+    titles: Sequence[str], options: Options, *, share_y: bool = True, row_height: float = 0.0
 ) -> tuple[Figure, dict[str, Axes]]:
     """Return a figure with a panel for each of the `titles`, and the panels by title."""
     size = options.get("size", "two-column")
     if size not in WIDTHS:
         raise InputError(f"size must be one of {', '.join(WIDTHS)}; got {size!r}")
+    width = WIDTHS[size]
     rows = -(-len(titles) // _PANELS_PER_ROW[size])
     columns = -(-len(titles) // rows)
-    width = WIDTHS[size]
-    height = 0.35 + min(0.62 * width, 2.6) if columns == 1 else 0.3 + rows * 1.8
-    figure = Figure(figsize=(width, height), layout="constrained")
+    usual = 0.05 + min(0.62 * width, 2.6) if columns == 1 else 1.8
+    figure = Figure(figsize=(width, 0.3 + rows * (row_height or usual)), layout="constrained")
     grid = list(figure.subplots(rows, columns, sharey=share_y, squeeze=False).flat)
     panels = dict(zip(titles, grid, strict=False))
     for title, axes in panels.items():
         axes.set_title(title.replace("=", " = "))
-        axes.xaxis.set_major_locator(
-            MaxNLocator(3 if width / columns < 2.4 else 6, integer=True, steps=[1, 2, 5, 10])
-        )
+        ticks = 3 if width / columns < 2.4 else 6
+        axes.xaxis.set_major_locator(MaxNLocator(ticks, integer=True, steps=[1, 2, 5, 10]))
     for axes in grid[len(titles) :]:
         axes.set_axis_off()
     return figure, panels
@@ -91,9 +117,9 @@ def looks_of(table: pd.DataFrame, options: Options) -> dict[str, Style]:
     return {label: looks[label] for label in shown}
 
 
-def part(curves: pd.DataFrame, *keys: str) -> pd.DataFrame:
-    """Return the rows whose index starts with `keys`, indexed by the rest."""
-    return pd.DataFrame(curves.xs(keys))
+def part(curves: pd.DataFrame, key: str) -> pd.DataFrame:
+    """Return the rows whose index starts with `key`, indexed by the rest."""
+    return pd.DataFrame(curves.xs(key))
 
 
 def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) -> None:
@@ -105,6 +131,8 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
         y = curve["middle"].to_numpy()
         size = 7.0 if look.marker == "*" else 4.5  # a star is mostly points
         marked = _staggered(len(x), i, len(present))
+        # Markers that are lines have no face, and would vanish behind a white edge.
+        edge = {} if look.marker in "x+1234|" else _WHITE_EDGE
         axes.plot(
             *(x, y),
             label=policy,
@@ -114,9 +142,8 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
             zorder=look.zorder,
             marker=look.marker,
             markersize=size,
-            # Markers that are lines have no face, and would vanish behind a white edge.
-            **({} if look.marker in "x+1234|" else _WHITE_EDGE),
             markevery=marked,
+            **edge,
         )
         above: dict[str, Any] = {"marker": look.marker, "color": look.color, "zorder": 2.5}
         axes.scatter(x[marked], y[marked], size**2, linewidths=0.5, **above)
@@ -127,23 +154,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
 
 def draw_level(axes: Axes, y: float, label: str, color: str = GREY) -> None:
     """Draw a thin horizontal line to compare with."""
-    axes.axhline(y, color=color, linewidth=1.0, linestyle=(0, (1, 2)), label=label, zorder=1.8)
-
-
-def limit_to_settled(panels: Mapping[str, Axes], curves: pd.DataFrame) -> None:
-    """Choose y-limits by the lines after the first tenth: an average of few rounds is wild."""
-    rounds = curves.index.get_level_values(-1)
-    settled = curves.loc[rounds >= rounds.max() / 10, "middle"]
-    low, high = min(settled.min(), 0.9), max(settled.max(), 1.0)
-    margin = 0.05 * (high - low)
-    for axes in panels.values():
-        axes.set_ylim(low - margin, high + margin)
-
-
-def label_in_milliseconds(axes: Axes) -> None:
-    """Make the y-axis logarithmic, with plain numbers."""
-    axes.set_yscale("log")
-    label_plainly(axes.yaxis, *axes.get_ylim())
+    axes.axhline(y, color=color, label=label, **DOTTED)
 
 
 def label_plainly(axis: Axis, low: float, high: float) -> None:
@@ -162,21 +173,20 @@ def label_plainly(axis: Axis, low: float, high: float) -> None:
 def finish(figure: Figure, x: str, y: str, options: Options) -> list[Axes]:
     """Name axes and curves, and return the axes."""
     panels = [axes for axes in figure.axes if axes.axison]
-    name_axes(figure, x, y)
+    _name_axes(figure, panels, x, y)
     legend = options.get("legend", "below")
     if legend == "lines":
         for axes in panels:
             _label_lines(axes)
     elif legend == "below":
-        draw_legend(figure)
+        _draw_legend(figure)
     else:
         raise InputError(f'legend must be "below" or "lines"; got {legend!r}')
     return panels
 
 
-def name_axes(figure: Figure, x: str, y: str = "") -> None:
+def _name_axes(figure: Figure, panels: Sequence[Axes], x: str, y: str) -> None:
     """Name the axes of an only panel, or those of all panels at once: there is no room for each."""
-    panels = [axes for axes in figure.axes if axes.axison]
     if len(panels) == 1:
         panels[0].set_ylabel(y)
     else:
@@ -187,7 +197,7 @@ def name_axes(figure: Figure, x: str, y: str = "") -> None:
     lowest[(len(lowest) - 1) // 2].set_xlabel(x, x=0.5 if is_odd else 1.08)
 
 
-def draw_legend(figure: Figure) -> None:
+def _draw_legend(figure: Figure) -> None:
     """Put one legend below all panels, in as many columns as there is room for."""
     entries: dict[str, Artist] = {}
     for axes in figure.axes:
@@ -213,10 +223,11 @@ _WHITE_EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.
 def _label_lines(axes: Axes) -> None:
     """Write the name of each line at its right end, moved apart where they would overlap."""
     lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
-    gap = 9.5 / (72 * axes.get_position().height * _height(axes))
-    ends = [axes.transLimits.transform(axes.transScale.transform(_end(line))) for line in lines]
-    heights = _apart([float(np.clip(end[1], 0, 1)) for end in ends], gap)
-    for line, y in zip(lines, heights, strict=True):
+    height = axes.figure.bbox.height / axes.figure.dpi  # inches
+    gap = 9.5 / (72 * axes.get_position().height * height)
+    points = [np.asarray(line.get_xydata())[-1] for line in lines]
+    ends = (axes.transScale + axes.transLimits).transform(points)[:, 1]
+    for line, y in zip(lines, _apart(np.clip(ends, 0, 1), gap), strict=True):
         axes.annotate(
             str(line.get_label()),
             (1.02, y),
@@ -227,42 +238,21 @@ def _label_lines(axes: Axes) -> None:
         )
 
 
-def _height(axes: Axes) -> float:
-    """Return the height of the figure in inches."""
-    return float(axes.figure.bbox.height / axes.figure.dpi)
-
-
-def _end(line: Artist) -> tuple[float, float]:
-    """Return the last point of a line, in data coordinates; a level has its right end at 1."""
-    x, y = (np.asarray(values, dtype=float) for values in line.get_data())  # type: ignore[attr-defined]
-    return float(x[-1]), float(y[-1])
-
-
-def _apart(heights: Sequence[float], gap: float) -> list[float]:
-    """Return `heights` moved as little as is simple, none closer than `gap` and none below 0.
+def _apart(heights: FloatArray, gap: float) -> FloatArray:
+    """Return `heights` moved down where they are closer than `gap`, and up from below 0.
 
     Examples:
-        >>> [round(height, 2) for height in _apart([0.5, 0.52, 0.9], 0.1)]
-        [0.46, 0.56, 0.9]
-        >>> [round(height, 2) for height in _apart([0.0, 0.02, 0.9], 0.1)]
+        >>> _apart(np.array([0.52, 0.5, 0.9]), 0.1).round(2).tolist()
+        [0.52, 0.42, 0.9]
+        >>> _apart(np.array([0.0, 0.02, 0.9]), 0.1).round(2).tolist()
         [0.0, 0.1, 0.9]
     """
     order = np.argsort(heights, kind="stable")
-    places = np.array(heights, dtype=float)[order]
-    for _ in range(100):
-        close = np.flatnonzero(np.diff(places) < gap - 1e-9)
-        if not close.size:
-            break
-        for i in close:
-            middle = (places[i] + places[i + 1]) / 2
-            places[i], places[i + 1] = middle - gap / 2, middle + gap / 2
-    lowest = 0.0
-    for position, place in enumerate(places):
-        places[position] = max(place, lowest)
-        lowest = places[position] + gap - 1e-9
-    result = np.empty(len(places))
-    result[order] = places
-    return result.tolist()
+    steps = gap * np.arange(len(heights))
+    lowered = np.minimum.accumulate((heights[order] - steps)[::-1])[::-1]
+    places = np.empty(len(heights))
+    places[order] = np.maximum(lowered, 0) + steps
+    return places
 
 
 def _thin(curve: pd.DataFrame) -> pd.DataFrame:

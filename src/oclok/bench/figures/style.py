@@ -2,7 +2,7 @@
 
 Colours are those of Okabe and Ito, and of Tol where more are needed. No two policies of a figure
 share a colour up to twelve of them, nor a marker up to twelve that are not the paper's, so each
-can be told apart without colour. The paper's headline method is the thickest line and on top;
+can be recognised without colour. The paper's headline method is the thickest line and on top;
 markers lie above all lines, so that a curve that coincides with another still shows.
 """
 

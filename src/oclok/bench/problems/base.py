@@ -1,8 +1,7 @@
 """What every problem is: a seeded sequence of rounds whose true means are known.
 
-To add one, derive from `Problem` and write `_round`, which makes one round from a generator of
-its own. Rounds are made one by one, so a problem costs no memory, and round t depends on the
-seed and t alone: a shorter problem is a longer one, truncated.
+To add one, derive from `Problem` and write `_round`. Rounds are made one by one, which costs no
+memory, and round t depends on the seed and t alone: a shorter problem is a longer one, truncated.
 """
 
 from __future__ import annotations
@@ -34,17 +33,15 @@ Noise = Callable[[FloatArray, np.random.Generator], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round of a problem: what a policy sees, and what it does not.
-
-    Arrays are checked and copied; the caller's own stay as they are.
+    """One round of a problem. Arrays are checked and copied.
 
     Attributes:
         contexts: contexts of the available base arms; shape (M, D).
         means: their true mean outcomes f(x), which no policy sees; shape (M,).
         oracle: this round's feasible super arms, expected reward and solver.
         noise: makes outcomes of means.
-        exact: an oracle that finds the best super arm of this round; None where there is none
-            that is cheap enough. It is `oracle` itself where that one is exact.
+        exact: an oracle that finds the best super arm; `oracle` itself where that one is exact,
+            None where finding it is too expensive.
     """
 
     contexts: FloatArray
@@ -59,50 +56,40 @@ class Round:
         means.flags.writeable = False
         object.__setattr__(self, "contexts", contexts)
         object.__setattr__(self, "means", means)
-        _check_oracle(self.oracle, "oracle")
+        for name, oracle in (("oracle", self.oracle), ("exact", self.exact)):
+            if not isinstance(oracle, Oracle) and (name, oracle) != ("exact", None):
+                raise InputError(
+                    f"{name} must be an oclok.oracles.Oracle, such as TopK(5); got {oracle!r}"
+                )
         if not callable(self.noise):
             raise InputError(
                 "noise must be a function of means and a generator, such as gaussian(0.1); "
                 f"got {self.noise!r}"
             )
-        if self.exact is not None:
-            _check_oracle(self.exact, "exact")
         if self.exact is None and self.oracle.alpha == self.oracle.beta == 1.0:
             object.__setattr__(self, "exact", self.oracle)
 
     def play(self, super_arm: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Return outcomes, shape (K,), of the base arms in `super_arm`, ascending positions.
 
-        Noise is drawn for all M base arms, so that with the same generator a base arm has the
-        same outcome whichever super arm it is part of.
+        With the same generator, a base arm has the same outcome in whichever super arm.
         """
         chosen = as_positions(super_arm, "super_arm", len(self.means))
         return as_outcomes(self.noise(self.means, rng), len(self.means))[chosen]
 
     def reward(self, super_arm: ArrayLike, outcomes: ArrayLike) -> float:
-        """Return U, the reward of `outcomes`, shape (K,), of the base arms in `super_arm`.
-
-        U is u with outcomes in the place of means; in each of our problems it is what the
-        paper defines.
-        """
+        """Return U: u with the `outcomes`, shape (K,), of `super_arm` in the place of means."""
         chosen = as_positions(super_arm, "super_arm", len(self.means))
         seen = np.zeros(len(self.means))
         seen[chosen] = as_outcomes(outcomes, chosen.size)
         return self.oracle.value(seen, chosen)
 
     def best(self) -> IntArray:
-        """Return the super arm that the round's own oracle finds given the true means.
-
-        An oracle with a seed draws from its generator; a copy of it is used, so that the next
-        call of `oracle` is not affected.
-        """
-        return copy.deepcopy(self.oracle)(self.means)
+        """Return the super arm that the round's own oracle finds given the true means."""
+        return copy.deepcopy(self.oracle)(self.means)  # an oracle with a seed changes with use
 
     def columns(self, super_arm: ArrayLike) -> dict[str, float]:
-        """Return further columns of the row of a round in which `super_arm` was played.
-
-        None by default; a kind of round that measures more says so here.
-        """
+        """Return further columns of the table of `simulate`, for rounds that measure more."""
         return {}
 
 
@@ -132,12 +119,12 @@ class Problem(ABC):
 
     Args:
         rounds: T, how many rounds there are. The first ones do not depend on it.
-        seed: where all randomness comes from.
+        seed: of all randomness.
 
     Attributes:
-        name: what the problem is called; that of the class unless it says otherwise.
-        data_name: the data that it runs on.
-        notes: in what the rounds differ from the definition; empty if in nothing.
+        name: of the problem; that of the class unless it says otherwise.
+        data_name: of the data it runs on.
+        notes: how the rounds differ from the definition, if they do.
         dimension: D, the number of columns of the contexts.
     """
 
@@ -186,11 +173,6 @@ def fresh_seed(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
     return np.random.SeedSequence(as_count(seed, "seed", least=0))
-
-
-def _check_oracle(oracle: object, name: str) -> None:
-    if not isinstance(oracle, Oracle):
-        raise InputError(f"{name} must be an oclok.oracles.Oracle, such as TopK(5); got {oracle!r}")
 
 
 def gaussian(noise_std: float) -> Noise:

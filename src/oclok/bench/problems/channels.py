@@ -33,7 +33,7 @@ class Channels(Problem):
 
     Args:
         rounds: T.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         k: K, the number of channels, all of which are given away.
         mean_users: mean of the Poisson number of users, drawn again until it is K or more.
 
@@ -81,7 +81,7 @@ def mean_outcome(contexts: FloatArray) -> FloatArray:
 
 
 def _edges(users: int, channels: int, rng: np.random.Generator) -> BoolArray:
-    """Return who has which channel, shape (users, channels), so that all can be given away."""
+    """Return which user has which channel, shape (users, channels); all can be matched."""
     while True:
         edges = rng.random((users, channels)) < 0.8
         matched = maximum_bipartite_matching(coo_array(edges).tocsr(), perm_type="row")

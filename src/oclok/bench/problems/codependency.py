@@ -21,8 +21,8 @@ from oclok.oracles import TopK
 from oclok.typing import FloatArray
 from oclok.validation import as_count, as_positive
 
-#: Added to the diagonal of K, which is singular in float64 from l = 0.2 on; 1e-12 was enough at
-#: 6,000 contexts. It moves f by 1e-5, a ten-thousandth of the noise.
+#: Added to the diagonal of K, which is singular in float64 from l = 0.2 on. It moves f by 1e-5, a
+#: ten-thousandth of the noise.
 JITTER = 1e-10
 
 _NOISE = gaussian(0.1)
@@ -38,7 +38,7 @@ class Codependency(Problem):
         rounds: T.
         lengthscale: l of the squared exponential kernel; the longer, the more arms tell of
             each other. Contexts are the same for every lengthscale.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         points: how many contexts there are to draw from.
         k: K, the number of base arms picked in a round.
         mean_arms: mean of the Poisson number of base arms, drawn again until above K;

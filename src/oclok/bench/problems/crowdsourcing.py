@@ -15,7 +15,7 @@ import os
 
 import numpy as np
 
-from oclok.bench.datasets import foursquare, tokyo
+from oclok.bench.datasets import foursquare
 from oclok.bench.problems.base import Count, Problem, Round, gaussian
 from oclok.oracles import TopK
 from oclok.typing import ArrayLike, FloatArray
@@ -34,7 +34,7 @@ class Crowdsourcing(Problem):
 
     Args:
         rounds: T, the number of tasks.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         data: check-ins of Foursquare, in any form that `datasets.foursquare.load` reads.
             Left out, a Gaussian mixture fitted to those of Tokyo, which comes with oclok.
         k: K, the number of workers picked for a task.
@@ -59,7 +59,7 @@ class Crowdsourcing(Problem):
         mean_arms: float = 100,
     ) -> None:
         super().__init__(rounds, seed)
-        self._checkins = tokyo.mixture() if data is None else foursquare.load(data)
+        self._checkins = foursquare.tokyo() if data is None else foursquare.load(data)
         self.data_name = self._checkins.name
         self._oracle = TopK(k, reward=np.log1p)
         self._workers = Count(mean_arms, least=k + 1)

@@ -13,13 +13,13 @@ class Drift(Problem):
     """Pick 5 of about 100 base arms whose mean outcomes are all other ones from some round on.
 
     Two problems `Codependency` that have nothing in common but their settings, one after the
-    other. What was learned of the first is worse than nothing in the second, and no policy is
-    told when that begins.
+    other. What was learned of the first misleads in the second, and no policy knows when that
+    begins.
 
     Args:
         rounds: T. The first rounds depend on it unless `change_after` is given.
         lengthscale: l of the squared exponential kernel of both samples.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         change_after: how many rounds the first sample lasts; half of them if left out.
         points: how many contexts there are to draw from, for each sample.
         k: K, the number of base arms picked in a round.

@@ -18,8 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from oclok.bench.datasets import movielens, synthetic
-from oclok.bench.datasets.ratings import Ratings
+from oclok.bench.datasets import movielens
+from oclok.bench.datasets.ratings import Ratings, synthetic
 from oclok.bench.problems.base import Count, Problem, Round, bernoulli
 from oclok.errors import InputError
 from oclok.oracles import Coverage, TIMPlus
@@ -35,7 +35,7 @@ class Movies(Problem):
 
     Args:
         rounds: T.
-        seed: where all randomness comes from.
+        seed: of all randomness.
         data: a MovieLens folder or zip file, of which ratings since 2015 by users with at least
             200 of them are used. Left out, synthetic ratings, the same for every seed.
         oracle: "tim+", the paper's; "greedy"; or "exact".
@@ -68,7 +68,7 @@ class Movies(Problem):
         super().__init__(rounds, seed)
         if oracle not in ("tim+", "greedy", "exact"):
             raise InputError(f'oracle must be "tim+", "greedy" or "exact"; got {oracle!r}')
-        ratings = synthetic.ratings() if data is None else _load(os.path.abspath(data))
+        ratings = synthetic() if data is None else _load(os.path.abspath(data))
         self.data_name = ratings.name
         self._solver, self._k = oracle, k
         self._movies, self._users = Count(mean_movies, least=k + 1), Count(mean_users, least=1)

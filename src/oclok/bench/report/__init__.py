@@ -1,4 +1,4 @@
-"""A results folder → one page that says what came out, and whether the paper's claims hold."""
+"""A results folder → one page with tables, figures and verdicts on the paper's claims."""
 # Tested in tests/bench/report/test_report.py: it writes the report.
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ with needs("bench"):
     import pandas as pd
 
     from oclok.bench import figures
-    from oclok.bench.analysis import Results, compare, load, show_time, summarise
-    from oclok.bench.analysis.measures import policies
+    from oclok.bench.analysis import Results, compare, load, summarise
+    from oclok.bench.analysis.measures import knows, policies
     from oclok.bench.analysis.paired import choose_reference
-    from oclok.bench.analysis.scores import Scores
+    from oclok.bench.analysis.tables import records, show_number, show_probability, show_time
     from oclok.bench.report.captions import FIGURES, paired_figure
     from oclok.bench.report.claims import PAPER, check_claims
+    from oclok.bench.report.scores import Scores
 
 __all__ = ["write", "write_index"]
 
@@ -46,9 +47,10 @@ def write(
     results = load(folder)
     rounds = results.rounds
     reference = choose_reference(rounds, reference)
-    compared = _compared(results, reference)
-    drawn = [figure for figure in FIGURES if figure.is_in(rounds)]
-    if len(compared):
+    summary, compared = summarise(rounds), pd.DataFrame()
+    drawn = [figure for figure in FIGURES if not figure.needs or knows(rounds, *figure.needs)]
+    if results.repeats > 1 and len(policies(rounds)) > 1:
+        compared = compare(rounds, reference)
         drawn.insert(2, paired_figure(compared, reference))
     shown = []
     (folder / "figures").mkdir(exist_ok=True)
@@ -57,21 +59,21 @@ def write(
         path = folder / "figures" / figure.name
         figures.save(figure.draw(rounds), path)
         source = _embed(path.with_suffix(".svg"))
-        shown.append({"figure": figure, "alt": figure.alt(rounds), "source": source})
-    page = _render(
+        shown.append({"figure": figure, "alt": figure.alt(summary), "source": source})
+    return _render(
         "page.html",
+        folder / "report.html",
         **_facts(results),
         figures=shown,
-        groups=_by_variant(summarise(rounds)),
+        groups=_by_variant(summary),
         reference=reference,
         compared=_by_variant(compared),
         settings={name: _plain(value) for name, value in results.settings.items()},
     )
-    return _write(folder / "report.html", page)
 
 
 def write_index(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
-    """Write the index.html that links the reports of several experiments and return its path.
+    """Write the index.html that sums up the reports of several experiments and return its path.
 
     Args:
         folder: has a results folder, with its report, for each of the `names`; and perhaps
@@ -79,11 +81,12 @@ def write_index(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
         names: of the experiments, in order.
     """
     folder = Path(folder)
-    experiments = [
-        {"name": name, **_facts(load(folder / name)), **_published(folder / "as-published" / name)}
-        for name in names
-    ]
-    return _write(folder / "index.html", _render("index.html", experiments=experiments))
+    experiments = []
+    for name in names:
+        published = folder / "as-published" / name
+        other = _facts(load(published)) if published.exists() else None
+        experiments.append({"name": name, **_facts(load(folder / name)), "published": other})
+    return _render("index.html", folder / "index.html", experiments=experiments)
 
 
 def _facts(results: Results) -> dict[str, Any]:
@@ -98,26 +101,10 @@ def _facts(results: Results) -> dict[str, Any]:
     }
 
 
-def _published(folder: Path) -> dict[str, Any]:
-    """Return what the index says of an experiment with the quirks of the paper's scripts."""
-    results = load(folder) if folder.exists() else None
-    verdicts = check_claims(results.rounds) if results else None
-    draws = Scores(results.rounds).draws if results else None
-    return {"published": results, "published_verdicts": verdicts, "published_draws": draws}
-
-
-def _compared(results: Results, reference: str) -> pd.DataFrame:
-    """Return the paired comparison, empty where there is nothing to pair."""
-    if results.repeats < 2 or len(policies(results.rounds)) < 2:
-        return pd.DataFrame()
-    return compare(results.rounds, reference)
-
-
-def _by_variant(summary: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the rows of a summary by variant, then by policy."""
+def _by_variant(table: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
     groups: dict[str, dict[str, dict[str, float]]] = {}
-    for (variant, policy), row in zip(summary.index, summary.to_dict("records"), strict=True):
-        groups.setdefault(variant, {})[policy] = {str(name): row[name] for name in row}
+    for variant, policy, row in records(table):
+        groups.setdefault(variant, {})[policy] = row
     return groups
 
 
@@ -139,20 +126,12 @@ def _named(name: str, value: Any) -> str:
     return f"{name} ({inside})" if inside else name
 
 
-def _decimals(value: float, digits: int) -> str:
-    return "–" if value != value else f"{value:.{digits}f}".replace("-", "−")
-
-
-def _probability(value: float) -> str:
-    return "–" if value != value else "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def _embed(path: Path) -> str:
     """Return an SVG file as a URL that holds it: ids of several would clash inside one page."""
     return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
 
 
-def _render(template: str, **values: Any) -> str:
+def _render(template: str, path: Path, **values: Any) -> Path:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("oclok.bench", "report"),
         autoescape=True,
@@ -160,10 +139,7 @@ def _render(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"time": show_time, "decimals": _decimals, "probability": _probability}
-    return environment.get_template(template).render(**values)
-
-
-def _write(path: Path, page: str) -> Path:
-    path.write_text(page, encoding="utf8")
+    environment.filters |= {"time": show_time, "probability": show_probability}
+    environment.filters["decimals"] = lambda *given: show_number(*given).replace("-", "−")
+    path.write_text(environment.get_template(template).render(**values), encoding="utf8")
     return path

@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 
 from oclok.bench import figures
 from oclok.bench.analysis import measures
-from oclok.bench.analysis.measures import BOUNDS
-from oclok.bench.analysis.summary import summarise
+from oclok.bench.analysis.tables import records
 
 
 @dataclass(frozen=True)
@@ -24,11 +23,11 @@ class ReportFigure:
     Attributes:
         name: of its files.
         title: its heading.
-        caption: what is drawn, exactly.
+        caption: what it shows, precisely.
         draw: makes it from the table of rounds.
-        column: of the summary that tells its ends in the text for those who cannot see it.
+        column: of the summary, whose values are the text for those who cannot see the figure.
         needs: columns without which it is left out.
-        words: what it shows, for those who cannot see it, where no column does.
+        words: the text for those who cannot see it, where no column is.
     """
 
     name: str
@@ -39,18 +38,15 @@ class ReportFigure:
     needs: tuple[str, ...] = ()
     words: str = ""
 
-    def is_in(self, rounds: pd.DataFrame) -> bool:
-        """Return whether the results have what it shows."""
-        return not self.needs or measures.knows(rounds, *self.needs)
-
-    def alt(self, rounds: pd.DataFrame) -> str:
-        """Return what it shows in words, for those who cannot see it."""
-        if not self.column:
-            return f"Chart: {self.title[:1].lower()}{self.title[1:]}. {self.words}".strip()
-        summary = summarise(rounds)[self.column]
-        names = (f"{policy} {variant}".strip() for variant, policy in summary.index)
-        ends = (f"{name} {value:.3g}" for name, value in zip(names, summary, strict=True))
-        return f"Line chart: {self.title.lower()}. Overall, {', '.join(ends)}."
+    def alt(self, summary: pd.DataFrame) -> str:
+        """Return what the figure shows in words, with numbers of the `summary`."""
+        ends = ""
+        if self.column:
+            ends = ", ".join(
+                f"{p} {v}".strip() + f" {row[self.column]:.3g}" for v, p, row in records(summary)
+            )
+            ends = f"Overall, {ends}."
+        return f"Chart: {self.title[:1].lower()}{self.title[1:]}. {ends or self.words}".strip()
 
 
 _REPEATS = "Lines are means over repeats, bands one standard deviation either way."
@@ -70,7 +66,7 @@ FIGURES = (
         "cumulative-regret",
         "Cumulative regret",
         "Expected reward of the benchmark minus that of the policy, summed over all rounds. "
-        "Policies that depend on the number of rounds T were run anew for each T; the others once, "
+        "Policies that depend on the number of rounds T were run once for each T; the others once, "
         f"and read off at each T. With one T only, the sum up to round t is shown. {_REPEATS}",
         figures.cumulative_regret,
         "regret",
@@ -92,7 +88,7 @@ FIGURES = (
         "the widths of the bands of all base arms chosen so far (Lemma 2), and what Theorem 1 "
         f"makes of them with the information gained so far. {_REPEATS}",
         figures.regret_and_bounds,
-        needs=tuple(BOUNDS),
+        needs=tuple(measures.BOUNDS),
     ),
     ReportFigure(
         "coverage",
@@ -116,26 +112,25 @@ FIGURES = (
 
 
 def paired_figure(compared: pd.DataFrame, reference: str) -> ReportFigure:
-    """Return the figure that compares all policies with a `reference`, as `compared` says.
+    """Return the figure of a paired comparison with a `reference`.
 
     Ratios are drawn where all are defined, differences elsewhere.
     """
     scale: Literal["ratio", "difference"]
     scale = "ratio" if compared["ratio"].notna().all() else "difference"
+    mean, equal = ("geometric mean", 1) if scale == "ratio" else ("mean", 0)
     ends = (
         f"{policy} {variant}: {row[scale]:.3g} ({row[f'{scale}_low']:.3g} to "
         f"{row[f'{scale}_high']:.3g})"
-        for (variant, policy), row in zip(compared.index, compared.to_dict("records"), strict=True)
+        for variant, policy, row in records(compared)
     )
-    mean = "The geometric mean over repeats of" if scale == "ratio" else "The mean over repeats of"
-    line = 1 if scale == "ratio" else 0
     return ReportFigure(
         "paired-regret",
         f"Regret against {reference}: {scale} in the same repeat",
-        f"{mean} the {scale} of the policy's cumulative regret and that of {reference} in the same "
-        "repeat, with a 95% interval. Left of the grey line at "
-        f"{line}, where both are equal, a policy is better. Filled: the difference is significant "
-        "at 5% by a paired t-test with Holm's correction for the number of policies.",
+        f"The {mean} over repeats of the {scale} of the policy's cumulative regret and that of "
+        f"{reference} in the same repeat, with a 95% interval. Left of the grey line at {equal}, "
+        "where both are equal, a policy is better. Filled: the difference is significant at 5% by "
+        "a paired t-test with Holm's correction for the number of policies.",
         partial(figures.paired_regret, reference=reference, scale=scale),
         words="; ".join(ends),
     )

@@ -6,20 +6,8 @@ from oclok.bench.experiments.published.quirks import (
     FOLDER,
     ONE_DRAW,
     QUIRKS,
-    Quirk,
     as_published,
-    concerns,
     in_scripts,
-    sentence,
 )
 
-__all__ = [
-    "FOLDER",
-    "ONE_DRAW",
-    "QUIRKS",
-    "Quirk",
-    "as_published",
-    "concerns",
-    "in_scripts",
-    "sentence",
-]
+__all__ = ["FOLDER", "ONE_DRAW", "QUIRKS", "as_published", "in_scripts"]

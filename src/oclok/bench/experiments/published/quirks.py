@@ -1,7 +1,7 @@
-"""In what the published scripts differ from the paper or from us: one switch for each.
+"""How the published scripts differ from the paper or from us: one switch for each difference.
 
-All are off unless asked for. `oclok run movies --as-published` turns on those that are in the
-scripts and concern the experiment, `--quirk NAME` a single one.
+All are off by default. `oclok run movies --as-published` turns on those that concern the
+experiment, `--quirk NAME` a single one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cholesky
 
 from oclok.bench.experiments.base import Experiment, ProblemFactory
-from oclok.bench.experiments.published.jitter import JitteredPosterior
 from oclok.bench.experiments.published.movies import PublishedMovies
 from oclok.bench.experiments.specs import PolicyFactory, PolicySpec
 from oclok.bench.labels import OCLOK
@@ -23,11 +23,15 @@ from oclok.bench.problems import Movies, Problem
 from oclok.errors import ExperimentError
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.regret import Regret
+from oclok.posterior import SparsePosterior
+from oclok.typing import FloatArray
 
 #: M of the scripts in all simulations.
 MAX_ARMS = 150
-#: The noise that the scripts' posteriors believe in, in all simulations.
+#: The noise of the scripts' posteriors in all simulations.
 NOISE_STD = 0.1
+#: GPflow's default.
+JITTER = 1e-6
 
 #: The quirk that is about repeats and not about rounds or policies.
 ONE_DRAW = "one-draw"
@@ -40,13 +44,7 @@ _ALL = ("crowdsourcing", "codependency", "movies")
 
 @dataclass(frozen=True)
 class Quirk:
-    """A switch.
-
-    Attributes:
-        name: what it is called on the command line.
-        sentence: what it is, and why it is not ours.
-        experiments: names of those that it concerns.
-    """
+    """A switch: its name, what it is and why it is not ours, and the experiments it concerns."""
 
     name: str
     sentence: str
@@ -71,7 +69,7 @@ QUIRKS = (
     ),
     Quirk(
         "noise",
-        "The posterior believes in a noise of 0.1 where outcomes are 0 or 1; their standard "
+        "The posterior assumes a noise of 0.1 where outcomes are 0 or 1; their standard "
         "deviation is up to 0.5.",
         ("movies",),
     ),
@@ -102,52 +100,37 @@ QUIRKS = (
 )
 
 
-def in_scripts(experiment: Experiment) -> list[str]:
-    """Return the names of all quirks of the scripts that concern an experiment."""
-    return [q.name for q in QUIRKS if experiment.name in q.experiments]
-
-
-def sentence(name: str) -> str:
-    """Return what a quirk is, and why it is not ours."""
-    return next(quirk.sentence for quirk in QUIRKS if quirk.name == name)
+def in_scripts(experiment: Experiment) -> dict[str, str]:
+    """Return the sentences, by name, of all quirks that concern an experiment."""
+    return {q.name: q.sentence for q in QUIRKS if experiment.name in q.experiments}
 
 
 def as_published(experiment: Experiment, names: Sequence[str] = ()) -> Experiment:
     """Return an experiment with quirks turned on: all that are in the scripts, or those named."""
-    known = [quirk for quirk in QUIRKS if experiment.name in quirk.experiments]
+    known = in_scripts(experiment)
     if not known:
         raise ExperimentError(f"{experiment.name} is not in the published scripts")
     for name in names:
-        if name not in {quirk.name for quirk in known}:
-            there_are = ", ".join(quirk.name for quirk in known)
+        if name not in known:
+            there_are = ", ".join(known)
             raise ExperimentError(f"{experiment.name} has no quirk {name!r}; it has {there_are}")
-    on = set(names or in_scripts(experiment))
-    words = ", ".join(quirk.name for quirk in known if quirk.name in on)
+    on = set(names or known)
     return replace(
         experiment,
-        title=f"{experiment.title}, as published ({words})",
+        title=f"{experiment.title}, as published ({', '.join(n for n in known if n in on)})",
         variants={name: _variant(make, on) for name, make in experiment.variants.items()},
         # Those with a note are not in the paper.
         policies=[replace(s, make=_policy(s, on)) for s in experiment.policies if not s.note],
-        # Whose oracle it is does not matter with shared numbers, which have their own.
+        # Shared numbers have an oracle of their own.
         options={name: value for name, value in experiment.options.items() if name != "oracle"},
     )
 
 
-def concerns(experiment: Experiment) -> bool:
-    """Return whether the published scripts have this experiment."""
-    return experiment.name in _ALL
-
-
 def _variant(make: ProblemFactory, on: Set[str]) -> ProblemFactory:
     if make is Movies:
-        make = partial(
-            PublishedMovies,
-            shared_numbers="shared-numbers" in on,
-            zero_arms="zero-arms" in on,
-            first_profiles="first-profiles" in on,
-            most_genres="most-genres" in on,
-        )
+        switches = ("shared-numbers", "zero-arms", "first-profiles", "most-genres")
+        chosen: dict[str, Any] = {name.replace("-", "_"): name in on for name in switches}
+        make = partial(PublishedMovies, **chosen)
     if ONE_DRAW not in on:
         return make
     # The table has a column for each keyword of a partial: they must not be hidden in another.
@@ -159,10 +142,8 @@ def _first_draw(
     make: ProblemFactory, *, rounds: int, seed: np.random.SeedSequence, **options: Any
 ) -> Problem:
     """Make the problem of the first repeat, whichever repeat the `seed` is of."""
-    _, *rest = seed.spawn_key
-    return make(
-        rounds=rounds, seed=np.random.SeedSequence(seed.entropy, spawn_key=(0, *rest)), **options
-    )
+    first = np.random.SeedSequence(seed.entropy, spawn_key=(0, *seed.spawn_key[1:]))
+    return make(rounds=rounds, seed=first, **options)
 
 
 def _policy(spec: PolicySpec, on: Set[str]) -> PolicyFactory:
@@ -197,3 +178,17 @@ class WithBeta(OClokUCB):
     def regret(self, level: float = 0.95) -> Regret:
         """Return NaN: solving past rounds for samples of f takes hours with `SharedNumbers`."""
         return Regret(*3 * (math.nan,), level, math.nan, self.round, 0, self.calibration())
+
+
+class JitteredPosterior(SparsePosterior):
+    """SO'CLOK-UCB's posterior as GPflow has it: 10⁻⁶ on the diagonal of K(U, U), no point left out.
+
+    The arguments are those of `SparsePosterior`.
+    """
+
+    def _inducing_points(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        U = X.copy()
+        if self._most < len(X):
+            U = X[self._rng.choice(len(X), self._most, replace=False)]
+        R = cholesky(self.prior.of(U) + JITTER * np.eye(len(U)), lower=True)
+        return U, np.asfortranarray(R)

@@ -1,8 +1,7 @@
-"""What claims are measured by: rewards, regrets and times, by policy, lengthscale and repeat."""
+"""The measurements behind claims: rewards, regrets and times, by policy, lengthscale and repeat."""
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
 import numpy as np
@@ -33,18 +32,13 @@ class Scores:
         self.rounds = rounds
 
     @property
-    def repeats(self) -> int:
-        """The number of repeats."""
-        return int(self.rounds["repeat"].nunique())
-
-    @property
     def draws(self) -> int:
         """The number of repeats whose rounds differ: 1 where all repeats share them."""
         benchmark = self._sums["best_expected_reward"].round(9)
         return int(benchmark.groupby(level=[0, 1]).nunique().max())
 
     def ratio(self, policy: str, at: float | None = None) -> FloatArray:
-        """Return the average reward over that of the benchmark, in the end, at a lengthscale."""
+        """Return the final average reward over that of the benchmark, at a lengthscale."""
         sums = self._of(policy, at)
         benchmark = sums["best_expected_reward"]
         if (benchmark <= 0).any():
@@ -55,40 +49,34 @@ class Scores:
         return np.asarray(sums["expected_reward"] / benchmark)
 
     def regret(self, policy: str, at: float | None = None) -> FloatArray:
-        """Return the cumulative regret in the end."""
+        """Return the final cumulative regret."""
         return np.asarray(self._of(policy, at)["regret"])
 
-    def milliseconds(self, policy: str) -> FloatArray:
-        """Return the median time of a round."""
-        return np.asarray(self._times(policy).groupby(level="repeat").median())
-
-    def final_milliseconds(self, policy: str) -> FloatArray:
-        """Return the median time of a round among the last tenth of rounds."""
-        times = self._times(policy)
-        rounds = times.index.get_level_values("round")
-        return np.asarray(times[rounds > 0.9 * rounds.max()].groupby(level="repeat").median())
+    def milliseconds(self, policy: str, after: float = 0.0) -> FloatArray:
+        """Return the median time of a round, `after` this share of all rounds."""
+        return np.asarray(self._times(policy, after).median())
 
     def growth(self, policy: str) -> FloatArray:
         """Return the p of the power tᵖ that fits the time of round t best.
 
-        Least squares on a log-log scale. The first quarter of rounds is left out, where fixed
-        costs dominate.
+        Least squares on a log-log scale, without the first quarter of rounds, where fixed costs
+        dominate.
         """
-        times = self._times(policy)
-        rounds = times.index.get_level_values("round")
-        late = times[rounds > 0.25 * rounds.max()].unstack("repeat").dropna()
+        late = self._times(policy, 0.25).dropna()
         if len(late) < 2:
             raise NotMeasured("too few rounds")
         slope, _ = np.polyfit(np.log(late.index), np.log(late), 1)
         return np.asarray(slope)
 
-    def _times(self, policy: str) -> pd.Series:
+    def _times(self, policy: str, after: float) -> pd.DataFrame:
+        """Return milliseconds, round × repeat, after a share of all rounds."""
         if not measures.knows(self.rounds, "seconds"):
             raise NotMeasured("no column seconds")
         self._of(policy, None)
-        table = self._milliseconds
-        chosen = table[(table["variant"] == "") & (table["policy"] == policy)]
-        return chosen.set_index(["repeat", "round"])["value"].dropna()
+        runs = self._milliseconds
+        runs = runs[(runs["variant"] == "") & (runs["policy"] == policy)]
+        runs = runs[runs["round"] > after * runs["round"].max()]
+        return pd.DataFrame(runs.pivot(index="round", columns="repeat", values="value"))
 
     @cached_property
     def _milliseconds(self) -> pd.DataFrame:
@@ -102,12 +90,7 @@ class Scores:
         return runs.groupby(["variant", "policy", "repeat"])[columns].sum()
 
     def _of(self, policy: str, at: float | None) -> pd.DataFrame:
-        for (variant, label), sums in self._sums.groupby(level=[0, 1]):
-            if label == policy and _lengthscale(str(variant)) == at:
-                return sums
-        raise NotMeasured(f"no {policy}" + ("" if at is None else f" at l = {at:g}"))
-
-
-def _lengthscale(variant: str) -> float | None:
-    match = re.fullmatch(r"l=([\d.]+)", variant)
-    return float(match[1]) if match else None
+        key = ("" if at is None else f"l={at:g}", policy)
+        if key not in self._sums.index:
+            raise NotMeasured(f"no {policy}" + ("" if at is None else f" at l = {at:g}"))
+        return pd.DataFrame(self._sums.xs(key))

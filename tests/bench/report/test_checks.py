@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest, t
 
-from oclok.bench.analysis.scores import Scores
-from oclok.bench.report.checks import rewards, theory, times
-from oclok.bench.report.checks.base import LEVEL, Quantity, conjunction, disjunction
+from oclok.bench.report import checks
+from oclok.bench.report.checks import LEVEL, Quantity, conjunction, disjunction
+from oclok.bench.report.scores import Scores
 
 
 def test_the_interval_is_student_s():
@@ -47,7 +47,7 @@ def test_shares_of_runs_have_exact_binomial_intervals(make_results, good, repeat
     )
     runs = pd.concat([one.assign(repeat=i, in_band=float(i < good)) for i in range(repeats)])
     ends = binomtest(good, repeats).proportion_ci(LEVEL, method="exact")
-    finding = theory.bands_hold().measure(Scores(runs))
+    finding = checks.bands_hold(Scores(runs))
     assert f"in {good} of {repeats} runs ({ends.low:.0%} to {ends.high:.0%})" in finding.measured
     assert finding.holds is (True if ends.low >= 0.95 else False if ends.high < 0.95 else None)
 
@@ -59,7 +59,7 @@ def test_twice_as_fast_and_twice_the_reward_are_found(make_results):
     reward, seconds = np.where(is_one, 2.0, 1.0), np.where(is_one, 1.0, 2.0)
     scores = Scores(results.assign(expected_reward=reward, seconds=seconds))
     pair = [one], [other]
-    for check in (times.faster(*pair, least=1.5), rewards.better(0.5, *pair)):
+    for check in (checks.faster(*pair, least=1.5), checks.better(*pair, 0.5)):
         assert check.measure(scores).holds is True
-    for check in (times.faster(*pair, least=3.0), rewards.better(1.5, *pair)):
+    for check in (checks.faster(*pair, least=3.0), checks.better(*pair, 1.5)):
         assert check.measure(scores).holds is False

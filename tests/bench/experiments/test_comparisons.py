@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oclok.bench.experiments import run
-from oclok.bench.experiments.own_data import table_experiment
+from oclok.bench.experiments import run, table_experiment
 from oclok.errors import DataError, ExperimentError
 
 

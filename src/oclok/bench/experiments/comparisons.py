@@ -1,0 +1,186 @@
+"""Which policy to use when: every policy on every problem, in a world that moves, on your own data.
+
+GP policies start with the paper's RBF(1). Those named "refit" learn lengthscale and noise as they
+go; those named "right kernel" have the one that f was drawn from, where there is one.
+
+On your own data, each repeat plays the rounds of the table in an order of its own. Features are
+scaled to [0, 1]. Outcomes may have any scale: UCB learns it, with kernel and noise; the priors of
+the other policies have the mean and standard deviation of the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oclok.bench.experiments.base import Experiment
+from oclok.bench.experiments.simulations import BERNOULLI_STD
+from oclok.bench.experiments.specs import PolicySpec, sweep
+from oclok.bench.labels import ACC, CC, OCLOK, RANDOM
+from oclok.bench.problems import (
+    Channels,
+    Codependency,
+    Crowdsourcing,
+    Drift,
+    Movies,
+    Problem,
+    Table,
+)
+from oclok.errors import ExperimentError
+from oclok.policies import (
+    ACCUCB,
+    C2UCB,
+    CCMAB,
+    CUCB,
+    UCB,
+    BayesUCB,
+    Discount,
+    EpsilonGreedy,
+    GPPolicy,
+    LinearThompson,
+    OClokUCB,
+    Policy,
+    Random,
+    ThompsonSampling,
+    Window,
+)
+
+REFIT_EVERY = 50
+#: What the features leave unexplained, as a share of the standard deviation of the outcomes.
+NOISE_SHARE = 0.3
+LENGTHSCALE = 0.3
+#: ACC-UCB splits a cell into 2^D: with more features than this it is left out.
+MOST_SPLIT = 8
+
+
+def gp_policy(
+    problem: Problem,
+    seed: np.random.SeedSequence,
+    *,
+    cls: type[GPPolicy],
+    right_kernel: bool = False,
+    **arguments: Any,
+) -> Policy:
+    """Make a GP policy of class `cls` with the noise of the problem."""
+    from sklearn.gaussian_process.kernels import RBF
+
+    noise_std = BERNOULLI_STD if isinstance(problem, Movies) else 0.1
+    lengthscale = getattr(problem, "lengthscale", 1.0) if right_kernel else 1.0
+    if cls is ThompsonSampling:
+        arguments["seed"] = seed
+    return cls(RBF(lengthscale), noise_std, **arguments)
+
+
+def _gp(label: str, cls: type[GPPolicy], **arguments: Any) -> PolicySpec:
+    return PolicySpec(label, partial(gp_policy, cls=cls, **arguments))
+
+
+COMPARISON = Experiment(
+    name="policies",
+    title="Every policy on every problem",
+    variants={
+        "crowdsourcing": Crowdsourcing,
+        **{f"l={x:g}": partial(Codependency, lengthscale=x) for x in (0.1, 0.5, 1)},
+        "movies": partial(Movies, oracle="exact"),
+        "channels": Channels,
+    },
+    policies=[
+        _gp(OCLOK, OClokUCB),
+        _gp(f"{OCLOK} conditioned", OClokUCB, condition_on_chosen=True),
+        _gp("Bayes-UCB", BayesUCB),
+        _gp("Bayes-UCB right kernel", BayesUCB, right_kernel=True),
+        _gp("Bayes-UCB refit", BayesUCB, refit_every=REFIT_EVERY),
+        _gp("Thompson", ThompsonSampling),
+        _gp("Thompson right kernel", ThompsonSampling, right_kernel=True),
+        _gp("Thompson refit", ThompsonSampling, refit_every=REFIT_EVERY),
+        *sweep(ACCUCB, label=ACC),
+        *sweep(CCMAB, label=CC),
+        *sweep(CUCB, label="CUCB", cells=3),  # as many a side as CC-MAB has at the paper's horizons
+        *sweep(Random, label=RANDOM),
+    ],
+    rounds=300,
+    repeats=10,
+    shares_problem=True,
+)
+
+DRIFT = Experiment(
+    name="drift",
+    title="A world that moves: f is another sample from halfway on",
+    variants={"": Drift},
+    policies=[
+        _gp(OCLOK, OClokUCB),
+        _gp("Bayes-UCB", BayesUCB, right_kernel=True),
+        _gp("Bayes-UCB discount", BayesUCB, right_kernel=True, forget=Discount(0.95)),
+        _gp("Bayes-UCB window", BayesUCB, right_kernel=True, forget=Window(200)),
+        _gp("Thompson discount", ThompsonSampling, right_kernel=True, forget=Discount(0.95)),
+    ],
+    rounds=200,
+    shares_problem=True,
+)
+
+
+def table_experiment(
+    data: str | Path | None,
+    k: int | None,
+    round_column: str,
+    outcome_column: str,
+    features: Sequence[str] = (),
+) -> Experiment:
+    """Return the experiment that compares all policies on a CSV or Parquet file.
+
+    Args:
+        data: the file; one row per arm and round.
+        k: how many arms are picked in a round.
+        round_column: says which round a row belongs to.
+        outcome_column: has the outcomes.
+        features: columns that are features; all others if there are none.
+    """
+    if data is None or k is None:
+        raise ExperimentError("table needs a file and a number: --data my.csv --k 5")
+    columns: dict[str, Any] = {"round": round_column, "outcome": outcome_column}
+    if features:
+        columns["features"] = tuple(features)
+    problem = Table.from_file(data, k=k, **columns)
+    return Experiment(
+        name="table",
+        title=f"Policies on {Path(data).name}",
+        variants={"": partial(_table, k=k, columns=columns)},
+        policies=_policies(problem),
+        rounds=len(problem),
+        options={"data": str(Path(data).resolve())},
+    )
+
+
+def _table(
+    rounds: int, seed: np.random.SeedSequence, data: str, k: int, columns: Mapping[str, Any]
+) -> Problem:
+    return Table.from_file(data, **columns, k=k, rounds=rounds, seed=seed).scaled()
+
+
+def _policies(problem: Table) -> list[PolicySpec]:
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+    from sklearn.linear_model import Ridge
+
+    means = np.concatenate([current.means for current in problem])
+    scale = float(means.std()) or 1.0
+    size = float(np.sqrt(np.mean(means**2))) or 1.0
+    noise_std = NOISE_SHARE * scale
+    kernel = ConstantKernel(size**2) + ConstantKernel(scale**2) * RBF(LENGTHSCALE)
+    gp = {"kernel": kernel, "noise_std": noise_std}
+    return [
+        *sweep(UCB, label="UCB"),
+        *sweep(OClokUCB, label=OCLOK, **gp),
+        *sweep(BayesUCB, label="Bayes-UCB", **gp),
+        *sweep(BayesUCB, label="Bayes-UCB refit", refit_every=REFIT_EVERY, **gp),
+        *sweep(ThompsonSampling, label="Thompson", **gp),
+        *sweep(C2UCB, label="C2UCB", width=scale),
+        *sweep(LinearThompson, label="Linear Thompson", noise_std=noise_std, prior_std=size),
+        *sweep(EpsilonGreedy, label="ε-greedy ridge", regressor=Ridge()),
+        *(sweep(ACCUCB, label=ACC) if problem.dimension <= MOST_SPLIT else []),
+        *sweep(CCMAB, label=CC),
+        *sweep(Random, label=RANDOM),
+    ]
