@@ -5,54 +5,39 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok import UCB
 from oclok.errors import InputError
 from oclok.oracles import TopK
-from oclok.policies.rehearsal import MET, WIDTHS, Rehearsal, rehearsed
+from oclok.policies.rehearsal import WIDTHS, values
 from oclok.testing import check_policy
-
-EVERYTHING = (-math.inf, math.inf)
 
 
 def test_exploring_does_not_pay_where_nothing_is_learned_about_other_arms() -> None:
     rng = np.random.default_rng(0)
     mean, C = rng.normal(size=80), np.diag(rng.uniform(0.1, 2.0, size=80))
-    regret = rehearsed(mean, C, 0.01, 10, 2, EVERYTHING, 1_000, np.random.default_rng(1))
-    assert np.argmin(regret) == 0
+    value = values(mean, C, 0.01, 10, 2, math.inf, np.random.default_rng(1), 1_000)
+    assert np.argmax(value) == 0
 
 
 def test_exploring_pays_where_greedy_choices_would_never_try_what_may_be_better() -> None:
     # Each round offers a sure arm and one whose value, the same in all rounds, is not known.
     mean = np.tile([0.0, -0.2], 8)
     C = np.kron(np.ones((8, 8)), np.diag([0.0, 1.0]))
-    rng = np.random.default_rng(0)
-    regret = rehearsed(mean, C, 0.01, 2, 1, EVERYTHING, 100, rng)
-    assert regret[WIDTHS.index(1.0)] < 0.5 * regret[WIDTHS.index(0.0)]
+    value = values(mean, C, 0.01, 2, 1, math.inf, np.random.default_rng(0), 100)
+    # Greedy earns 0. Exploring loses 4 · 0.2, then earns max(μ', 0) per round, μ' ~ N(-0.2, 1).
+    right = -0.8 + 100 * (norm.pdf(0.2) - 0.2 * norm.cdf(-0.2))
+    assert value[WIDTHS.index(0.0)] == pytest.approx(0.0)
+    assert value[WIDTHS.index(1.0)] == pytest.approx(right, rel=0.1)
 
 
 def test_exploring_does_not_pay_where_the_sure_arm_is_as_good_as_can_be() -> None:
     mean = np.tile([1.0, 0.8], 8)
     C = np.kron(np.ones((8, 8)), np.diag([0.0, 1.0]))
-    regret = rehearsed(mean, C, 0.01, 2, 1, (0.0, 1.0), 100, np.random.default_rng(0))
-    assert np.argmin(regret) == 0
-
-
-def test_the_largest_outcome_is_the_ceiling_once_it_was_met_often() -> None:
-    rehearsal = Rehearsal()
-    rehearsal.see(np.array([0.0] * MET + [1.0] * (MET - 1)))
-    assert rehearsal.range == (0.0, math.inf)
-    rehearsal.see(np.array([1.0]))
-    assert rehearsal.range == (0.0, 1.0)
-    rehearsal.see(np.array([2.0]))
-    assert rehearsal.range == (0.0, math.inf)
-
-
-def test_outcomes_that_are_all_the_same_are_no_range() -> None:
-    rehearsal = Rehearsal()
-    rehearsal.see(np.zeros(2 * MET))
-    assert rehearsal.range == EVERYTHING
+    value = values(mean, C, 0.01, 2, 1, 1.0, np.random.default_rng(0), 100)
+    assert np.argmax(value) == 0
 
 
 def test_ties_at_the_ceiling_go_by_the_mean() -> None:
@@ -64,9 +49,10 @@ def test_ties_at_the_ceiling_go_by_the_mean() -> None:
 
 def test_a_corrected_outcome_is_no_ceiling() -> None:
     X = np.arange(10.0)[:, None]
-    policy = UCB(RBF(0.1), 0.1, TopK(1))
+    policy = UCB(oracle=TopK(1))
     policy.observe(X, [0.0] * 5 + [1.0] * 5)
-    assert policy.index([[99.0]])[0] <= 1.0 < policy.posterior.predict([[99.0]]).std[0] + 1e-6
+    mean, std = policy.posterior.predict([[99.0]])
+    assert policy.index([[99.0]])[0] <= 1.0 < mean[0] + std[0]
     policy.correct(X[9:], [1.0], [3.0])
     mean, std = policy.posterior.predict([[99.0]])
     assert policy.index([[99.0]]) == pytest.approx(mean + std)

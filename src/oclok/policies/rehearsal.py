@@ -3,19 +3,18 @@
     R, A      rounds rehearsed, and base arms of each that are contenders; P = R · A of them
     k         base arms chosen among A
     μ, C      joint posterior mean (P,) and covariance (P, P) of f there
-    F, Y      S samples of f, and of outcomes, shape (S, P)
     w, H      a width, and the horizon: rounds in which what is learned is used
 
 A rehearsal has two stages. Stage 1 plays half of the rounds by μ + wσ, where σ shrinks by the arms
-chosen so far, their outcomes unseen. Stage 2 learns the outcomes in each sample and plays the other
-half of the rounds greedily:
+chosen so far, their outcomes unseen. Stage 2 plays the other half greedily, by the means μ' that
+the outcomes of stage 1 will lead to. Seen from today these are random, with mean μ and covariance
+C₂₁ (C₁₁ + noise)⁻¹ C₁₂, and as good as they look on average, so
 
-    regret(w)  =  stage 1's regret  +  H · stage 2's regret per round,  averaged over samples
+    value(w)  =  Σ μ of stage 1's arms  +  H · E[Σ of the k largest μ' in a round of stage 2]
 
-Exploring raises the first and lowers the second. The width with the lowest regret in recent
-rehearsals is used. Where arms on offer vary so much that greedy choices teach as well, that is 0.
-All widths meet the same samples, so few of them are needed to tell widths apart. Super arms are the
-k best arms, whatever the oracle: only how many arms are chosen counts here.
+Exploring lowers the first and raises the second. The width of the highest value, summed over recent
+rehearsals, is used. Where arms on offer vary so much that greedy choices teach as well, that is 0.
+Super arms are the k best arms, whatever the oracle: only how many arms are chosen counts here.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from oclok.persistence import Persistent
 from oclok.policies.regret import KeptRounds
@@ -33,8 +32,8 @@ from oclok.validation import as_range
 
 #: Widths to choose from.
 WIDTHS = (0.0, 0.25, 0.5, 1.0)
-#: R, arms of a round that are drawn, A contenders among them, and S.
-ROUNDS, DRAWN, CONTENDERS, SAMPLES = 12, 20, 10, 48
+#: R, arms of a round that are drawn, A contenders among them, and draws of μ'.
+ROUNDS, DRAWN, CONTENDERS, DRAWS = 12, 20, 10, 256
 #: Contenders that do not have the highest means have the highest μ + OPTIMISM · σ.
 OPTIMISM = 1.5
 #: H. Further ahead, what a model promises is worth less, as the model is not quite right either.
@@ -43,17 +42,15 @@ HORIZON = 40
 FIRST, EVERY = 4, 4
 #: Weight of the rehearsals before, each time there is another one.
 MEMORY = 0.6
-#: An outcome is the largest possible if none was larger and it was met this often.
-MET = 5
 #: Weight of the mean in indices, which breaks ties between those at the ceiling.
 TIE = 1e-6
 
 
 class Rehearsal(Persistent):
-    """Learns a width, and the range of outcomes.
+    """Learns a width.
 
     Args:
-        outcome_range: lowest and highest outcome that are possible; learned if left out.
+        outcome_range: lowest and highest outcome that are possible; the posterior's if left out.
 
     Attributes:
         width: the one to use now.
@@ -62,47 +59,23 @@ class Rehearsal(Persistent):
     def __init__(self, outcome_range: tuple[float, float] | None = None) -> None:
         self._range = as_range(outcome_range)
         self.restart(0)
-        self.recount(np.empty(0))
 
     def restart(self, rounds: int) -> None:
         """Begin anew after this many rounds: the world has moved."""
         self.width = 1.0
-        self._scores = np.zeros(len(WIDTHS))
+        self._values = np.zeros(len(WIDTHS))
         self._start, self._due = rounds, FIRST
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """Lowest and highest outcome that are possible, as far as is known."""
-        if self._range is not None:
-            return self._range
-        (low, lows), (high, highs) = self._lowest, self._highest
-        if low >= high:
-            return -math.inf, math.inf
-        return low if lows >= MET else -math.inf, high if highs >= MET else math.inf
+    def ceiling(self, posterior: Posterior) -> float:
+        """Return the highest outcome that is possible, as far as is known."""
+        return posterior.range[1] if self._range is None else self._range[1]
 
-    def capped(self, index: FloatArray, mean: FloatArray) -> FloatArray:
+    def capped(self, index: FloatArray, mean: FloatArray, posterior: Posterior) -> FloatArray:
         """Return indices (M,) below the highest possible outcome; ties there go by the mean."""
-        ceiling = self.range[1]
+        ceiling = self.ceiling(posterior)
         if ceiling == math.inf:
             return index
         return np.minimum(index, ceiling) + TIE * (mean - ceiling)
-
-    def recount(self, outcomes: FloatArray) -> None:
-        """Learn the range of outcomes from all of them, shape (N,)."""
-        self._lowest, self._highest = (math.inf, 0), (-math.inf, 0)
-        self.see(outcomes)
-
-    def see(self, outcomes: FloatArray) -> None:
-        """Learn the range of outcomes from further ones, shape (N,)."""
-        if not len(outcomes):
-            return
-        low, high = float(outcomes.min()), float(outcomes.max())
-        if low <= self._lowest[0]:
-            before = self._lowest[1] if low == self._lowest[0] else 0
-            self._lowest = low, before + int(np.count_nonzero(outcomes == low))
-        if high >= self._highest[0]:
-            before = self._highest[1] if high == self._highest[0] else 0
-            self._highest = high, before + int(np.count_nonzero(outcomes == high))
 
     def work(self, posterior: Posterior, kept: KeptRounds) -> None:
         """Rehearse if it is due."""
@@ -123,27 +96,27 @@ class Rehearsal(Persistent):
         of = _contenders(mean.reshape(R, M), std.reshape(R, M), A)
         X = np.take_along_axis(contexts, of[:, :, None], axis=1).reshape(-1, D)
         mean = np.take_along_axis(mean.reshape(R, M), of, axis=1).ravel()
+        mean, ceiling = np.minimum(mean, self.ceiling(posterior)), self.ceiling(posterior)
         noise = posterior.noise_std**2
         try:
-            regret = rehearsed(mean, posterior.covariance(X), noise, A, k, self.range, HORIZON, rng)
+            value = values(mean, posterior.covariance(X), noise, A, k, ceiling, rng)
         except LinAlgError:
             return  # the width stays
-        scale = max(float(regret.mean()), np.finfo(np.float64).tiny)
-        self._scores = MEMORY * self._scores + (regret - regret.min()) / scale
-        self.width = WIDTHS[int(np.argmin(self._scores))]
+        self._values = MEMORY * self._values + value - value.max()
+        self.width = WIDTHS[int(np.argmax(self._values))]
 
 
-def rehearsed(
+def values(
     mean: FloatArray,
     C: FloatArray,
     noise: float,
     A: int,
     k: int,
-    outcome_range: tuple[float, float],
-    horizon: int,
+    ceiling: float,
     rng: np.random.Generator,
+    horizon: float = HORIZON,
 ) -> FloatArray:
-    """Return the regret of each of `WIDTHS` in a rehearsal.
+    """Return the value of each of `WIDTHS` in a rehearsal.
 
     Args:
         mean: μ, shape (P,), round after round.
@@ -151,29 +124,22 @@ def rehearsed(
         noise: variance of outcomes around f.
         A: arms per round.
         k: arms to choose in each.
-        outcome_range: f is within it.
+        ceiling: the highest outcome that is possible.
+        rng: draws μ'.
         horizon: H.
-        rng: draws F and Y.
     """
-    P = len(mean)
-    half = (P // A // 2) * A
-    jitter = 1e-8 * float(np.trace(C)) / P + np.finfo(np.float64).tiny
-    L = cholesky(C + jitter * np.eye(P), lower=True)
-    F = np.clip(mean + rng.standard_normal((SAMPLES, P)) @ L.T, *outcome_range)
-    Y = F - mean + math.sqrt(noise) * rng.standard_normal((SAMPLES, P))
-    later = F[:, half:].reshape(SAMPLES, -1, A)
-    regret = np.empty(len(WIDTHS))
+    first = len(mean) // A // 2
+    half = first * A
+    draws = rng.standard_normal((DRAWS, first * k))
+    result = np.empty(len(WIDTHS))
     for n, width in enumerate(WIDTHS):
-        chosen = _stage_1(mean[:half], C[:half, :half], noise, width, A, k, outcome_range[1])
-        gain = cho_solve(_noisy_factor(C[np.ix_(chosen, chosen)], noise), C[chosen, half:])
-        believed = (mean[half:] + Y[:, chosen] @ gain).reshape(SAMPLES, -1, A)
-        best = np.argpartition(-believed, k - 1, axis=2)[:, :, :k]
-        reward = np.take_along_axis(later, best, axis=2).sum(axis=2).mean()
-        regret[n] = -F[:, chosen].sum(axis=1).mean() - horizon * reward
-    optimum = np.sort(F.reshape(SAMPLES, -1, A), axis=2)[:, :, -k:].sum(axis=2).mean(axis=0)
-    first = half // A
-    regret += optimum[:first].sum() + horizon * optimum[first:].mean()
-    return np.maximum(regret, 0.0)
+        chosen = _stage_1(mean[:half], C[:half, :half], noise, width, A, k, ceiling)
+        gain = _halved(C[np.ix_(chosen, chosen)], C[chosen, half:], noise)
+        moved = draws @ gain
+        later = np.minimum(mean[half:] + np.vstack([moved, -moved]), ceiling)
+        best = np.partition(later.reshape(2 * DRAWS, -1, A), A - k, axis=2)[:, :, A - k :]
+        result[n] = mean[chosen].sum() + horizon * best.sum(axis=2).mean()
+    return result
 
 
 def _stage_1(
@@ -189,16 +155,17 @@ def _stage_1(
         chosen.append(taken)
         if width:
             rest = slice(start + A, None)
-            cross = C[taken, rest]
-            factor = _noisy_factor(C[np.ix_(taken, taken)], noise)
-            C[rest, rest] -= cross.T @ cho_solve(factor, cross)
+            gain = _halved(C[np.ix_(taken, taken)], C[taken, rest], noise)
+            C[rest, rest] -= gain.T @ gain
     return np.concatenate(chosen)
 
 
-def _noisy_factor(C: FloatArray, noise: float) -> tuple[FloatArray, bool]:
+def _halved(C: FloatArray, cross: FloatArray, noise: float) -> FloatArray:
+    """Return L⁻¹ `cross`, with L the Cholesky factor of C + noise."""
     jitter = noise + 1e-8 * float(np.trace(C)) / len(C) + np.finfo(np.float64).tiny
-    factor: tuple[FloatArray, bool] = cho_factor(C + jitter * np.eye(len(C)))
-    return factor
+    L = cholesky(C + jitter * np.eye(len(C)), lower=True)
+    halved: FloatArray = solve_triangular(L, cross, lower=True)
+    return halved
 
 
 def _contenders(mean: FloatArray, std: FloatArray, count: int) -> IntArray:

@@ -220,16 +220,9 @@ class UCB(UCBPolicy):
         """Return the width: as given, or as learned so far."""
         return self._width if self._rehearsal is None else self._rehearsal.width
 
-    def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
-        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
-        super().correct(contexts, before, after)
-        if self._rehearsal is not None:
-            self._rehearsal.recount(self.posterior.outcomes)
-
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
         super()._learn(contexts, outcomes)
         if self._rehearsal is not None:
-            self._rehearsal.see(outcomes)
             self._rehearsal.work(self.posterior, self._kept)
 
     def _follow(self, posterior: Posterior) -> None:
@@ -238,4 +231,6 @@ class UCB(UCBPolicy):
         super()._follow(posterior)
 
     def _capped(self, index: FloatArray, mean: FloatArray) -> FloatArray:
-        return index if self._rehearsal is None else self._rehearsal.capped(index, mean)
+        if self._rehearsal is None:
+            return index
+        return self._rehearsal.capped(index, mean, self.posterior)

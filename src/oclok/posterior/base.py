@@ -10,6 +10,7 @@ posterior overrides the ones it can do faster.
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -200,6 +201,11 @@ class Posterior(Persistent, ABC):
             known = self.observations
             other.update(known.contexts, known.outcomes, known.weights)
         return other
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Least and largest outcome possible; infinite where not known."""
+        return -math.inf, math.inf
 
     @property
     def contexts(self) -> FloatArray:

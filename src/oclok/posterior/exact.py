@@ -174,7 +174,7 @@ class ExactPosterior(Posterior):
         rounding = EPSILON * (len(self) + len(X)) * largest
         excess = 0.0
         if rounding > min(noise.tolist()):
-            # Noise below the rounding of K inconclusive from none, as for a `DotProduct` of
+            # Noise below the rounding of K cannot be told from none, as for a `DotProduct` of
             # contexts of size 1e6, where k(x, x) is 1e12.
             excess = float(weights @ np.maximum(rounding - noise, 0.0))
             add_to_diagonal(S, np.maximum(noise, rounding))

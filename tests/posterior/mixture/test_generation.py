@@ -24,12 +24,12 @@ def known(n=300):
 def test_it_learns_the_past_bit_by_bit_and_outpaces_what_comes():
     observations = known()
     made = Generation([Member(GivenKernel(Covariance(RBF(0.1))), 0.1)], observations.outcomes)
-    made.catch_up(observations, new=1)
+    made.catch_up(observations, np.ones(300), new=1)
     assert made.learned == PER_UPDATE
-    made.catch_up(observations, new=50)
+    made.catch_up(observations, np.ones(300), new=50)
     assert made.learned >= PER_UPDATE + 100
     while made.learned < 300:
-        made.catch_up(observations, new=1)
+        made.catch_up(observations, np.ones(300), new=1)
     X = observations.contexts
     mean = (
         made.offset
@@ -40,7 +40,7 @@ def test_it_learns_the_past_bit_by_bit_and_outpaces_what_comes():
 
 def test_of_given_kernels_those_stay_that_foresee_a_sample():
     candidates = [(Covariance(RBF(scale)), ratio) for scale in (0.05, 3.0) for ratio in (0.05, 9.0)]
-    search = Search(None, candidates, sampled(known(), np.random.default_rng(0)))
+    search = Search(None, candidates, sampled(known(), np.ones(300), np.random.default_rng(0)))
     while not search.is_done:
         search.advance()
     kept = search.members()
@@ -50,9 +50,15 @@ def test_of_given_kernels_those_stay_that_foresee_a_sample():
 
 
 def test_a_sample_is_limited():
-    X, y, weights = sampled(known(2 * MOST), np.random.default_rng(0))
+    X, y, weights = sampled(known(2 * MOST), np.ones(2 * MOST), np.random.default_rng(0))
     assert X.shape == (MOST, 1)
     assert len(y) == len(weights) == MOST
+
+
+def test_a_sample_leaves_out_what_adds_little():
+    worth = np.tile([1.0, 0.1], 50)
+    X, _, _ = sampled(known(100), worth, np.random.default_rng(0))
+    np.testing.assert_array_equal(X, known(100).contexts[::2])
 
 
 def test_the_unit_of_equal_outcomes_is_their_size():

@@ -12,7 +12,8 @@ def share(g_error, h_error, noise, n=400, seed=0):
     rng = np.random.default_rng(seed)
     e = noise * rng.standard_normal(n)
     stack = Stack()
-    stack.see(e + g_error * rng.standard_normal(n), e + h_error * rng.standard_normal(n))
+    g, h = (e + error * rng.standard_normal(n) for error in (g_error, h_error))
+    stack.see(g, h, np.ones(n))
     return stack.share
 
 
@@ -32,7 +33,7 @@ def test_independent_errors_of_one_size_are_averaged():
 
 def test_errors_of_nothing_leave_it_at_half():
     stack = Stack()
-    stack.see(np.zeros(5), np.zeros(5))
+    stack.see(np.zeros(5), np.zeros(5), np.ones(5))
     assert stack.share == 0.5
 
 
@@ -40,5 +41,5 @@ def test_the_share_becomes_certain():
     assert Stack().variance == pytest.approx(1 / 6)
     rng = np.random.default_rng(0)
     stack = Stack()
-    stack.see(rng.standard_normal(200), rng.standard_normal(200))
+    stack.see(rng.standard_normal(200), rng.standard_normal(200), np.ones(200))
     assert stack.variance < 0.01

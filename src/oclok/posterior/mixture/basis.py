@@ -13,6 +13,7 @@ uncertainty where it is predicted.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,7 +75,7 @@ class Features:
     def __init__(self, prepared: Prepared, phi: FloatArray, prior: FloatArray) -> None:
         self.prepared, self.phi, self.prior = prepared, phi, prior
 
-    @property
+    @cached_property
     def left(self) -> FloatArray:
         """The variance that the basis leaves, shape (M,)."""
         explained = np.einsum("nm,nm->n", self.phi, self.phi)
@@ -118,10 +119,10 @@ class BasisRegression(Persistent):
         return Features(A, _times(K, self._R), self.prior.diagonal(A))
 
     def moments(self, features: Features) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of f, each of shape (M,)."""
+        """Return mean and variance of what the basis represents of f, each of shape (M,)."""
         phi = features.phi
         spread = np.einsum("nm,nm->n", _times(phi, self._S), phi)
-        return phi @ self._mean, features.left + np.maximum(spread, 0.0)
+        return phi @ self._mean, np.maximum(spread, 0.0)
 
     def covariance(self, features: Features) -> FloatArray:
         """Return the joint covariance of f, shape (M, M)."""
@@ -129,7 +130,7 @@ class BasisRegression(Persistent):
         K = self.prior.between(features.prepared, features.prepared)
         K -= _times(phi, phi)
         K += _times(_times(phi, self._S), phi)
-        np.einsum("ii->i", K)[...] = self.moments(features)[1]
+        np.einsum("ii->i", K)[...] = features.left + self.moments(features)[1]
         return K
 
     def sample(self, features: Features, count: int, rng: np.random.Generator) -> FloatArray:

@@ -50,12 +50,19 @@ class Generation(Persistent):
             member.learn(X, (y - self.offset) / self.unit, weights)
         self.learned += len(y)
 
-    def catch_up(self, known: Observations, new: int) -> None:
-        """Learn some outcomes of the past, and more than the `new` ones that have come since."""
+    def catch_up(self, known: Observations, worth: FloatArray, new: int) -> None:
+        """Learn some outcomes of the past, and more than the `new` ones that have come since.
+
+        Args:
+            known: all outcomes so far, N of them.
+            worth: factors of their weights, shape (N,).
+            new: outcomes that have come since the last step.
+        """
         most = max(PER_UPDATE, int(SHARE * len(known)), CATCH_UP * new)
         rows = slice(self.learned, min(self.learned + most, len(known)))
         if rows.stop > rows.start:
-            self.learn(*known.at(rows))
+            X, y, weights = known.at(rows)
+            self.learn(X, y, weights * worth[rows])
 
 
 class Search(Persistent):
@@ -114,10 +121,10 @@ def unit_of(y: FloatArray) -> float:
 
 
 def sampled(
-    known: Observations, rng: np.random.Generator
+    known: Observations, worth: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return at most `MOST` of the outcomes."""
-    if len(known) <= MOST:
-        X, y, weights = known.at(slice(len(known)))
-        return X.copy(), y.copy(), weights.copy()
-    return known.at(np.sort(rng.choice(len(known), MOST, replace=False)))
+    """Return at most `MOST` of the outcomes that are worth at least half of a first one."""
+    rows = np.flatnonzero(worth >= 0.5)
+    if len(rows) > MOST:
+        rows = np.sort(rng.choice(rows, MOST, replace=False))
+    return known.at(rows)

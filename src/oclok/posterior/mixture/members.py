@@ -80,14 +80,16 @@ def weights_of(members: list[Member]) -> FloatArray:
 
 def moments(
     members: list[Member], weights: FloatArray, parts: list[Features]
-) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of f, each of shape (M,), by all members."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean and variance of f by all members, and what bases leave of it, each (M,)."""
     each = [m.regression.moments(part) for m, part in zip(members, parts, strict=True)]
     means = np.array([mean for mean, _ in each])
     variances = np.array([m.scale * v for m, (_, v) in zip(members, each, strict=True)])
+    left = np.array([m.scale * part.left for m, part in zip(members, parts, strict=True)])
     # Not matrix products, which round differently from column to column: like arms tie.
     mean = (weights[:, None] * means).sum(axis=0)
-    return mean, (weights[:, None] * (variances + (means - mean) ** 2)).sum(axis=0)
+    variance = (weights[:, None] * (variances + (means - mean) ** 2)).sum(axis=0)
+    return mean, variance, (weights[:, None] * left).sum(axis=0)
 
 
 def covariance(members: list[Member], weights: FloatArray, parts: list[Features]) -> FloatArray:

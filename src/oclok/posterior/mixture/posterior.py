@@ -6,8 +6,9 @@
 
     mean = w g + (1 - w) h            covariance = V + var(w) (g - h)(g - h)ᵀ
 
-With kernels given there are no trees, and one Gaussian process per kernel and noise level, weighed
-by their evidence (`members.py`).
+Where contexts return, what stays with them is learned on top (`memory.py`). With kernels given,
+there are neither trees nor memory, but a Gaussian process per kernel and noise level, weighed by
+their evidence (`members.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
+from oclok.arrays import GrowableArray
 from oclok.errors import InputError
 from oclok.posterior.base import Innovations, Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
@@ -30,6 +32,7 @@ from oclok.posterior.mixture.basis import Features, GivenKernel
 from oclok.posterior.mixture.columns import ColumnMap, Offered
 from oclok.posterior.mixture.generation import Generation, Search, sampled
 from oclok.posterior.mixture.members import Member, covariance, moments, weights_of
+from oclok.posterior.mixture.memory import Memory, Recalled, keys
 from oclok.posterior.mixture.outcomes import OutcomeKind
 from oclok.posterior.mixture.predictive import Predictive
 from oclok.posterior.mixture.relevance import RelevanceKernel, prior_theta
@@ -105,6 +108,8 @@ class MixturePosterior(Posterior):
         self._tree_due = 0.0
         self._stack = Stack()
         self._errors: FloatArray = np.empty(0)
+        self._memory = Memory()
+        self._before = GrowableArray()
         self._version: object = object()
         self._seen: tuple[object, OutcomeKind] | None = None
 
@@ -137,10 +142,15 @@ class MixturePosterior(Posterior):
 
     @property
     def noise_std(self) -> float:  # type: ignore[override]
-        """Standard deviation of the noise: the root of the mean variance over members."""
+        """Standard deviation of the noise: of what does not stay with a context."""
+        return math.sqrt((1 - self._memory.share) * self._unexplained)
+
+    @property
+    def _unexplained(self) -> float:
+        """Variance of outcomes around what features explain: the mean over members."""
         members, unit = self._in_use()
-        variances = [member.scale * member.ratio for member in members]
-        return unit * math.sqrt(float(weights_of(members) @ np.array(variances)))
+        variances = np.array([member.scale * member.ratio for member in members])
+        return unit**2 * float(weights_of(members) @ variances)
 
     @property
     def dimension(self) -> int | None:
@@ -185,12 +195,16 @@ class MixturePosterior(Posterior):
         X = self.checked(contexts)
         members, unit = self._in_use(X)
         parts = [member.regression.features(X) for member in members]
-        gp, variance = moments(members, weights_of(members), parts)
-        gp, variance = self._offset + unit * gp, unit**2 * variance
+        gp, variance, left = moments(members, weights_of(members), parts)
+        gp, variance, left = self._offset + unit * gp, unit**2 * variance, unit**2 * left
         trees = self._forest.predict(X) if len(self._forest) else gp
         apart = trees - gp
-        mean = gp + (1 - self._share) * apart
-        std = std_of(variance + self._stack.variance * apart**2)
+        base = gp + (1 - self._share) * apart
+        variance += self._stack.variance * apart**2
+        recalled = self._memory.recall(X)
+        s, own = self._memory.kept(recalled, left, self._unexplained)
+        mean = base + s * (recalled.mean - base)
+        std = std_of((1 - s) ** 2 * variance + own)
         return MixturePrediction(
             X,
             mean,
@@ -199,6 +213,10 @@ class MixturePosterior(Posterior):
             parts=parts,
             gp=gp,
             trees=trees,
+            base=base,
+            variance=variance,
+            left=left,
+            recalled=recalled,
             version=self._version,
         )
 
@@ -208,9 +226,19 @@ class MixturePosterior(Posterior):
         total = unit**2 * covariance(members, weights_of(members), f.parts)
         apart = math.sqrt(self._stack.variance) * (f.trees - f.gp)
         total += np.multiply.outer(apart, apart)
+        s, own = self._of_their_own(f)
+        total *= np.multiply.outer(1 - s, 1 - s)
+        if own.any():
+            is_same = np.unique(keys(f.contexts), return_inverse=True)[1]
+            total += (is_same[:, None] == is_same) * np.multiply.outer(own, own)
         factor = np.broadcast_to(self._kind.factor(f.mean), len(total))
         total *= np.multiply.outer(factor, factor)
         return total
+
+    def _of_their_own(self, f: MixturePrediction) -> tuple[FloatArray, FloatArray]:
+        """Return s (M,), and the std (M,) of what contexts have of their own beside `left`."""
+        s, own = self._memory.kept(f.recalled, f.left, self._unexplained)
+        return s, std_of(own - (1 - s) ** 2 * f.left)
 
     def predictive(self, contexts: ContextsLike) -> Predictive:
         """Return the distributions of outcomes at `contexts` (M, D)."""
@@ -230,16 +258,21 @@ class MixturePosterior(Posterior):
         members, unit = self._in_use(f.contexts)
         weights = weights_of(members)
         mean = moments(members, weights, f.parts)[0]
+        s, own = self._of_their_own(f)
         samples = []
         for member, part, drawn in zip(
             members, f.parts, rng.multinomial(count, weights), strict=True
         ):
             drawn_f = member.regression.sample(part, int(drawn), rng)
-            own = member.regression.moments(part)[0]
-            samples.append(own - mean + math.sqrt(member.scale) * (drawn_f - own))
+            centre = member.regression.moments(part)[0]
+            samples.append(centre - mean + math.sqrt(member.scale) * (drawn_f - centre))
         share = math.sqrt(self._stack.variance)
         off = unit * rng.permutation(np.concatenate(samples))
         off += share * np.multiply.outer(rng.standard_normal(count), f.trees - f.gp)
+        off *= 1 - s
+        if own.any():
+            first, of = np.unique(keys(f.contexts), return_index=True, return_inverse=True)[1:]
+            off += own * rng.standard_normal((count, len(first)))[:, of]
         return np.clip(f.mean + off * self._kind.factor(f.mean), *self.range)
 
     def offer(self, contexts: ContextsLike) -> None:
@@ -259,9 +292,10 @@ class MixturePosterior(Posterior):
             self.observations.extend(X, y, w)
             if self._generation is None or len(self) < FIRST_FIT:
                 self._generation = self._made()
-                self._generation.catch_up(self.observations, len(self))
+                self._generation.catch_up(self.observations, np.ones(len(self)), len(self))
             else:
-                self._generation.learn(X, y, w)
+                seen = np.zeros(len(y)) if before is None else before.recalled.weight
+                self._generation.learn(X, y, w * self._memory.weights(seen))
         except BaseException:
             self.observations.truncate(count)
             self._generation = saved[0]
@@ -272,13 +306,15 @@ class MixturePosterior(Posterior):
         if before is not None:
             self._judge(before, y)
         if self._kernels is None:
+            self._before.extend(self._memory.add(X, y, w))
             self._grow(X, y, w)
+        else:
+            self._before.extend(np.zeros(len(y)))
         if self._search is None and self._next is None and len(self) >= self._next_fit:
             self._next_fit = 2 * len(self)
             columns = None if self._kernels is not None else ColumnMap(self._reference())
-            self._search = Search(
-                columns, self._candidates(), sampled(self.observations, self._rng)
-            )
+            sample = sampled(self.observations, self._worth, self._rng)
+            self._search = Search(columns, self._candidates(), sample)
         self._work(len(y))
         self._version = object()
 
@@ -316,15 +352,18 @@ class MixturePosterior(Posterior):
         self.observations.outcomes[positions] = new
         if len(self) < FIRST_FIT:
             self._generation = self._made()
-            self._generation.catch_up(self.observations, len(self))
+            self._generation.catch_up(self.observations, np.ones(len(self)), len(self))
         for generation in (self._generation, self._next):
             if generation is not None and len(self) >= FIRST_FIT:
                 rows = positions < generation.learned
                 change = (new - old)[rows] / generation.unit
+                worth = self._worth[positions[rows]]
                 for member in generation.members:
-                    member.regression.correct(X[rows], change, weights[rows])
+                    member.regression.correct(X[rows], change, weights[rows] * worth)
         if len(self._forest):
             self._forest.correct(X, new - old, weights)
+        if self._kernels is None:
+            self._memory.correct(X, new - old, weights)
         self._version = object()
 
     def discount(self, rate: float) -> None:
@@ -335,6 +374,7 @@ class MixturePosterior(Posterior):
             for member in () if generation is None else generation.members:
                 member.discount(rate)
         self._forest.discount(rate)
+        self._memory.discount(rate)
         self._version = object()
 
     def maintain(self) -> None:
@@ -404,9 +444,22 @@ class MixturePosterior(Posterior):
 
     def _judge(self, before: MixturePrediction, y: FloatArray) -> None:
         """Take note of how far off a prediction was."""
+        factor = self._kind.factor(before.mean)
+        recalled, unexplained = before.recalled, self._unexplained
         if len(self._forest):
-            self._stack.see(y - before.gp, y - before.trees)
-        noise = self.noise_std * self._kind.factor(before.mean)
+            s, _ = self._memory.kept(recalled, before.left, unexplained)
+            self._stack.see(y - before.gp, y - before.trees, (1 - s) ** 2)
+        if recalled.weight.any():
+            squares = np.square(factor)
+            self._memory.judge(
+                y,
+                before.base,
+                before.variance * squares,
+                before.left * squares,
+                unexplained * squares,
+                recalled,
+            )
+        noise = self.noise_std * factor
         z = (y - before.mean) / np.hypot(before.std, noise)
         self._errors = np.concatenate([self._errors, z])[-ERRORS:]
 
@@ -424,6 +477,11 @@ class MixturePosterior(Posterior):
             if not self._forest.grow(kernel.columns, *self.observations.at(slice(len(self)))):
                 break
 
+    @property
+    def _worth(self) -> FloatArray:
+        """What outcomes so far are worth, shape (N,): less where their contexts had returned."""
+        return self._memory.weights(self._before.array)
+
     def _work(self, new: int) -> None:
         """Do a part of the next generation, after an update of `new` outcomes."""
         if self._search is not None:
@@ -432,7 +490,7 @@ class MixturePosterior(Posterior):
                 self._next = Generation(self._search.members(), self.observations.outcomes)
                 self._search = None
         elif self._next is not None:
-            self._next.catch_up(self.observations, new)
+            self._next.catch_up(self.observations, self._worth, new)
             if self._next.learned == len(self):
                 self._generation, self._next = self._next, None
 
@@ -442,6 +500,8 @@ class MixturePosterior(Posterior):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._version, self._seen = object(), None
+        if self._kernels is None:
+            self._memory.fill(*self.observations.at(slice(len(self))))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -452,13 +512,21 @@ class MixturePrediction(Prediction):
     parts: list[Features]
     gp: FloatArray
     trees: FloatArray
+    base: FloatArray
+    variance: FloatArray
+    left: FloatArray
+    recalled: Recalled
     version: object
 
     def at(self, positions: IntArray) -> MixturePrediction:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        parts = [part.at(positions) for part in self.parts]
-        gp, trees = self.gp[positions], self.trees[positions]
-        return replace(self, **self._rows(positions), parts=parts, gp=gp, trees=trees)
+        fields: dict[str, Any] = {
+            name: getattr(self, name)[positions]
+            for name in ("gp", "trees", "base", "variance", "left")
+        }
+        fields["parts"] = [part.at(positions) for part in self.parts]
+        fields["recalled"] = Recalled(*(values[positions] for values in self.recalled))
+        return replace(self, **self._rows(positions), **fields)
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""

@@ -25,10 +25,12 @@ class Stack(Persistent):
     def __init__(self) -> None:
         self._sums = np.zeros(4)  # of gg, gh, hh and 1
 
-    def see(self, g: FloatArray, h: FloatArray) -> None:
-        """Take note of errors, each of shape (N,)."""
-        self._sums *= DISCOUNT ** len(g)
-        self._sums += np.array([g @ g, g @ h, h @ h, len(g)])
+    def see(self, g: FloatArray, h: FloatArray, weights: FloatArray) -> None:
+        """Take note of errors and their weights, each of shape (N,)."""
+        self._sums *= DISCOUNT ** weights.sum()
+        self._sums += np.array(
+            [weights @ (g * g), weights @ (g * h), weights @ (h * h), weights.sum()]
+        )
 
     @property
     def share(self) -> float:
