@@ -43,19 +43,10 @@ class DecisionAnswer(Answer):
     id: DecisionName
     round: Count
     chosen: list[ChosenArm]
-    is_exact: bool | None = Field(
-        None,
-        description="Whether the exact posterior provably chooses the same, where one can tell.",
-    )
-    group: Literal["agent", "baseline"] = Field(
-        "agent", description="Who decided; the baseline decides for the control group."
-    )
-    stepped_in: bool = Field(
-        False, description="Whether the guard left the decision to the baseline."
-    )
-    propensity: float | None = Field(
-        None, description="Probability of this set; null where it is not known.", examples=[1.0]
-    )
+    is_exact: bool | None = Field(None, description="True: provably the exact posterior's choice.")
+    group: Literal["agent", "baseline"] = Field("agent", description="Who decided.")
+    stepped_in: bool = Field(False, description="Whether the guard let the baseline decide.")
+    propensity: float | None = Field(None, description="Probability of this set.", examples=[1.0])
 
 
 class BatchAnswer(Answer):
@@ -85,9 +76,7 @@ class ArmAnswer(ChosenArm):
     """An arm that was offered: what the model expected, and why it was chosen or not."""
 
     outcome_std: float | None = Field(
-        None,
-        description="Of a single outcome around `mean`: uncertainty and noise.",
-        examples=[0.4],
+        None, description="Of an outcome around `mean`: uncertainty and noise.", examples=[0.4]
     )
     chosen: bool
     reason: str | None = Field(None, examples=["Lima already has 2 of 2"])
@@ -101,9 +90,7 @@ class DecisionDetails(DecisionAnswer):
     """A decision, its outcomes so far, and why it came out as it did."""
 
     time: Time
-    noise_std: float | None = Field(
-        None, description="Noise believed in at that time.", examples=[0.4]
-    )
+    noise_std: float | None = Field(None, description="Noise believed in then.", examples=[0.4])
     outcomes: list[Outcome]
     arms: list[ArmAnswer]
 

@@ -34,7 +34,9 @@ _known: WeakKeyDictionary[Replica, tuple[int, Learned]] = WeakKeyDictionary()
 
 
 def version(replica: Replica) -> int:
-    """Return after how many steps of learning `learned` was, or will be, computed."""
+    """Return after how many steps of learning `learned` was, or will be, computed; -1 if never."""
+    if not replica.settings.get("explain", True):
+        return -1
     steps = replica.learner.steps
     known = _known.get(replica)
     return steps if known is None or steps > GROWTH * known[0] else known[0]
@@ -43,6 +45,8 @@ def version(replica: Replica) -> int:
 def learned(service: Service, replica: Replica) -> Learned:
     """Return what the agent has learned, not always of this very moment."""
     steps = version(replica)
+    if steps < 0:
+        return Learned(features=[], kernels=[])
     known = _known.get(replica)
     if known is None or known[0] != steps:
         known = steps, Learned(features=_curves(service, replica), kernels=_kernels(replica))

@@ -16,6 +16,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.json import Decoder
+from msgspec.structs import asdict
 from pydantic_core import to_json
 
 from oclok.service import requests
@@ -88,16 +89,13 @@ _ABSENT = {
 
 def read_decision(body: bytes) -> dict[str, Any]:
     """Return a request for a decision; `MsgspecError` if it is not of the plain kind."""
-    asked = _DECISION.decode(body)
-    arms = [{"id": arm.id, "features": arm.features} for arm in asked.arms]
-    given = {name: getattr(asked, name) for name in Decision.__struct_fields__}
-    return {**_ABSENT, **given, "arms": arms}
+    request = _DECISION.decode(body)
+    return {**_ABSENT, **asdict(request), "arms": [asdict(arm) for arm in request.arms]}
 
 
 def read_outcomes(body: bytes) -> list[dict[str, Any]]:
     """Return outcomes; `MsgspecError` if they are not of the plain kind."""
-    names = Outcome.__struct_fields__
-    return [{name: getattr(item, name) for name in names} for item in _OUTCOMES.decode(body)]
+    return [asdict(item) for item in _OUTCOMES.decode(body)]
 
 
 _POOL = ThreadPoolExecutor(THREADS, thread_name_prefix="oclok-request")

@@ -107,14 +107,10 @@ class Lift(Answer):
 class Comparison(Answer):
     """In shadow mode: the agent against the system that decides, as the model sees it."""
 
-    summary: str = Field(
-        "", examples=["the agent would have chosen otherwise in 80 of 100 decisions"]
-    )
+    summary: str = Field("", examples=["the agent would have chosen otherwise in 80 of 100"])
     rounds: int = Field(examples=[100])
     different: int = Field(examples=[80])
-    gain: Maybe = Field(
-        description="Expected change of a decision's sum of outcomes.", examples=[0.4]
-    )
+    gain: Maybe = Field(description="Expected change of a decision's sum.", examples=[0.4])
     lower: Maybe = Field(examples=[0.1])
     upper: Maybe = Field(examples=[0.7])
     level: float = Field(examples=[0.95])
@@ -165,9 +161,7 @@ class FeatureCurve(Answer):
     """How the expected outcome depends on one feature, averaged over recently chosen arms."""
 
     name: str = Field(examples=["distance"])
-    relevance: float = Field(
-        description="Share of the variation of what is expected.", examples=[0.6]
-    )
+    relevance: float = Field(description="Share of the expected variation.", examples=[0.6])
     values: list[Value] = Field(examples=[[0.5, 10.0, 19.5]])
     mean: list[float] = Field(examples=[[4.2, 3.4, 2.5]])
     lower: list[float] = Field(examples=[[4.0, 3.2, 2.2]])

@@ -69,6 +69,7 @@ Features = Annotated[
     dict[FeatureName, Value],
     Field(min_length=1, max_length=MOST_FEATURES, examples=[{"years": 3.5, "city": "Lima"}]),
 ]
+Share = Annotated[float, Field(gt=0, lt=1)]
 Measures = Annotated[dict[FeatureName, Number], Field(min_length=1)]
 
 
@@ -117,11 +118,9 @@ class Forgetting(Strict):
     """How to forget old outcomes: one of the two."""
 
     window: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
-        None, description="Outcomes that count: the latest ones."
+        None, description="How many of the latest outcomes count."
     )
-    discount: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="By which the weight of all outcomes is multiplied at every update."
-    )
+    discount: Share | None = Field(None, description="Factor of all weights at every update.")
 
 
 class Sort(Strict):
@@ -139,10 +138,7 @@ class Score(Strict):
 
 Baseline = Annotated[
     Literal["chosen", "uniform"] | Sort | Score,
-    Field(
-        description="How it was done before; what each decision says as `chosen`, at random, or "
-        "by a feature."
-    ),
+    Field(description="The old way: the request's `chosen`, at random, or by a feature."),
     Expected('Expected "chosen", "uniform", {"sort": a feature} or {"score": a feature}'),
 ]
 
@@ -152,9 +148,7 @@ class _Changeable(Strict):
     deadline: Annotated[float, Field(gt=0, le=1e9)] | None = Field(
         None, description="Seconds after which an outcome counts as lost.", examples=[3600]
     )
-    default_outcome: Number | None = Field(
-        None, description="Learned in place of an outcome that is lost."
-    )
+    default_outcome: Number | None = Field(None, description="Learned for a lost outcome.")
     mode: Literal["live", "shadow"] = "live"
     policy: Literal["ucb", "thompson"] = Field("ucb", description="How to explore.")
     exploration: Annotated[float, Field(ge=0, le=100)] | None = Field(
@@ -162,16 +156,13 @@ class _Changeable(Strict):
     )
     forgetting: Forgetting | None = None
     outcome_weights: Measures | None = Field(
-        None, description="An outcome may be an object of measures; it is their weighted sum."
+        None, description="Outcomes may be objects of measures: these weigh their sum."
     )
     request_oracles: bool = Field(True, description="Whether a request may bring its own oracle.")
-    holdout: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.0, description="Share of decisions that the baseline makes: the control group."
-    )
+    explain: bool = Field(True, description="Whether to compute reasons, evidence and curves.")
+    holdout: float = Field(0.0, ge=0, lt=1, description="Share of decisions in the control group.")
     baseline: Baseline | None = None
-    guard: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="Share of the baseline's reward that may be lost at any time."
-    )
+    guard: Share | None = Field(None, description="Share of the baseline's reward at risk.")
 
 
 class Settings(_Changeable):
@@ -223,15 +214,13 @@ class DecisionRequest(Strict):
     exclude: ArmIds = []
     id: DecisionId | None = Field(None, examples=["order-1"])
     chosen: ArmIds | None = Field(
-        None,
-        description="What the deciding system has chosen, in shadow mode, or what the baseline "
-        'would choose, if that is "chosen".',
+        None, description="The choice of the deciding system (shadow mode), or of the baseline."
     )
     unit: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
-        None, description="A user, say, who stays in one group of the control group's experiment."
+        None, description="Stays in one group of the experiment: a user, say."
     )
     time_budget: Annotated[float, Field(gt=0, le=3600)] | None = Field(
-        None, description="Longest search of the oracle in seconds, if shorter than the server's."
+        None, description="Seconds of the oracle's search, if fewer than the server's limit."
     )
 
 
@@ -247,9 +236,7 @@ class OutcomeItem(Strict):
     decision: DecisionId
     arm: ArmId
     outcome: Number | Measures | None = Field(
-        None,
-        description="Left out where it was not seen. An object is weighed by `outcome_weights`.",
-        examples=[4.2],
+        None, description="Null if unseen; an object is weighed by the agent.", examples=[4.2]
     )
     correct: bool = Field(False, description="Replace the outcome sent before.")
     accept: bool = Field(False, description="Learn the outcome that was quarantined.")

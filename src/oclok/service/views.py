@@ -196,6 +196,8 @@ def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDe
 
 def _explained(replica: Replica, event: Event) -> dict[Any, dict[str, Any]]:
     """Return reason and evidence of each arm; nothing if the agent has forgotten the decision."""
+    if not replica.settings.get("explain", True):
+        return {}
     try:
         with replica.lock:
             explanation = replica.agent.explain(event.decision or "", *replica.restored(event))

@@ -51,7 +51,7 @@ export function agentPage(main, name) {
     if ((changed || learnedAt < 0) && now - learnedAt > LEARNED_EVERY) {
       learnedAt = now;
       const { body: learned, changed: isNew } = await ask(agentPath(name, "/features"));
-      if (isNew) showLearned(learned);
+      if (isNew) showLearned(learned, agent.settings.explain);
     }
     return changed;
   }
@@ -98,8 +98,9 @@ export function agentPage(main, name) {
       `outcome per decision beyond ${than}, ${percent(lift.level)} interval.${guarded}`);
   }
 
-  function showLearned({ features, kernels: members }) {
-    curves.replaceChildren(...(features.length ? [] : [el("p", { class: "note" }, "Nothing yet: it learns from outcomes.")]));
+  function showLearned({ features, kernels: members }, isExplained) {
+    const none = isExplained ? "Nothing yet: it learns from outcomes." : "Not shown: the setting explain is off.";
+    curves.replaceChildren(...(features.length ? [] : [el("p", { class: "note" }, none)]));
     for (const [place, feature] of features.entries()) {
       const meter = el("div", { class: "meter", role: "img", "aria-label": `relevance ${percent(feature.relevance)}` },
         el("div", { style: `width: ${100 * feature.relevance}%` }));
