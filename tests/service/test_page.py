@@ -202,10 +202,24 @@ def test_a_decision_shows_the_band_of_outcomes_beside_that_of_the_mean(page, wor
               return wide.left <= at && at <= wide.right;
             });"""
         )
+    assert world.get("/decisions/d70")["outcome_range"] == [-100, 100]
     for arm in (seen := world.get("/decisions/d70"))["arms"]:
         assert arm["outcome_std"] == pytest.approx(np.hypot(arm["std"], seen["noise_std"]))
     assert len(inside) == 20
     assert sum(inside) >= 16  # of 20 with 95% each: fewer happen once in 10,000 times
+
+
+def test_the_bands_of_a_decision_end_where_outcomes_do(page, world):
+    world.make(outcome_range=[0, 0.5]).play(20, lambda: 0.0)  # nearly all are refused
+    decision = world.decide()
+    arms = world.get("/decisions/" + decision["id"])["arms"]
+    assert any(arm["mean"] + 1.96 * arm["outcome_std"] > 0.5 for arm in arms)
+    page.open(f"{world.page}/decisions/{decision['id']}")
+    until(lambda: len(page.all("svg.bands")) == len(arms))
+    for svg in page.all("svg.bands"):
+        said = svg.get_attribute("aria-label")
+        low, high = re.search(r"single outcome (\S+) to (\S+),", said).groups()
+        assert 0 <= float(low) < float(high) <= 0.5
 
 
 def test_the_band_of_the_past_is_what_was_expected_then_and_within_the_range(page, world):

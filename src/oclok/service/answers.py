@@ -91,6 +91,7 @@ class DecisionDetails(DecisionAnswer):
 
     time: Time
     noise_std: float | None = Field(None, description="Noise believed in then.", examples=[0.4])
+    outcome_range: list[float] | None = Field(description="Of the agent.", examples=[[0, 5]])
     outcomes: list[Outcome]
     arms: list[ArmAnswer]
 

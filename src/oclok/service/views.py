@@ -190,7 +190,12 @@ def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDe
         arms.append(arm)
     arms.sort(key=lambda arm: -(arm.index or 0.0))
     return DecisionDetails(
-        **answer_of(event), time=event.time, noise_std=noise, outcomes=outcomes, arms=arms
+        **answer_of(event),
+        time=event.time,
+        noise_std=noise,
+        outcome_range=replica.settings.get("outcome_range"),
+        outcomes=outcomes,
+        arms=arms,
     )
 
 

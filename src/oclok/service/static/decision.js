@@ -22,7 +22,7 @@ export function decisionPage(main, agent, id) {
     about.textContent = `Round ${number(decision.round)}, ${when(decision.time)}. ${decision.chosen.length} of ${arms.length} arms chosen` +
       (decision.is_exact ? ", provably as the exact posterior would." : ".");
     const shown = arms.slice(0, limit);
-    const axis = scale(shown);
+    const axis = scale(shown, decision.outcome_range);
     list.fill(shown.map((arm) => ({
       key: String(arm.id), kind: arm.chosen ? "chosen" : "", content: JSON.stringify([arm, axis.low, axis.high, may]),
       cells: () => [
