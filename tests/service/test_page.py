@@ -140,13 +140,17 @@ class World:
 # What used to contradict itself
 
 
-def test_there_is_one_verdict(page, world):
-    world.make().play(80, lambda: float(0.3 * world.rng.standard_t(2.2)))  # rare large outcomes
+@pytest.mark.parametrize("growth", [0.0, 0.1])
+def test_there_is_one_verdict(page, world, growth):
+    """Noise that grows faster than it can be learned contradicts the model."""
+    world.make()
+    world.play(80, lambda: 0.01 * np.exp(growth * world.count) * world.rng.standard_normal())
     world.settle()
     seen = world.get()
     page.open(world.page)
     until(lambda: "in the 95% band" in page.text())
     is_finding = any(finding["kind"] == "calibration" for finding in seen["health"])
+    assert is_finding == (growth > 0)
     assert (seen["calibration"]["verdict"] == "overconfident") == is_finding
     assert ("overconfident" in page.text()) == is_finding
     assert (page.text(".verdict-panel .chip") == "Well") == (seen["verdict"]["level"] == "green")
