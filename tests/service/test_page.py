@@ -180,7 +180,7 @@ def test_every_outcome_has_one_status_in_rows_cards_and_filters(page, world):
     assert "2 never came" in page.text("#decisions tbody")
     assert "waiting" not in page.text("#decisions tbody")
     assert page.card("Never came").startswith("Never came2100% of settled outcomes")
-    assert page.card("Open").startswith("Open0decisions, 0 outcomes waiting")
+    assert page.card("Open").startswith("Open0decisions; outcomes waiting: 0")
     page.open(f"{world.page}/decisions/d1")
     until(lambda: "never came" in page.text("tbody"))
     page.open(f"{world.page}?status=waiting")
@@ -333,6 +333,8 @@ def test_a_quarantined_outcome_is_accepted_on_the_page(page, world):
     until(lambda: len(page.all("#decisions tbody tr")) == 1)
     page.all("#decisions tbody a")[0].click()
     until(lambda: page.all("tbody button"))
+    widths = [float(rect.get_attribute("width")) for rect in page.all("rect.mean-band")]
+    assert min(widths) > 1  # of 100: the axis does not reach for the quarantined outcome
     page.all("tbody button")[0].click()
     until(lambda: not page.all("tbody button"))
     assert world.get()["quarantined"] == 0

@@ -171,8 +171,8 @@ def _outcomes(feedback: Feedback) -> Iterator[Finding]:
         yield Finding(
             "quarantine",
             "warning",
-            f"{len(quarantined)} outcomes cannot be right given the others and were not learned, "
-            f"lately {outcome:g} of arm {arm!r} in decision {decision!r}",
+            "outcomes that cannot be right given the others were not learned: "
+            f"{len(quarantined)}, lately {outcome:g} of arm {arm!r} in decision {decision!r}",
             "accept() learns one of them, outcome_range= says what is possible",
         )
     learned, forgotten = feedback.outcomes.count, feedback.decisions.tally[Status.NEVER_CAME]
@@ -192,8 +192,8 @@ def _waiting(feedback: Feedback, now: float) -> Iterator[Finding]:
         yield Finding(
             "late",
             "info",
-            f"{len(late)} decisions wait for outcomes {PATIENCE:g} times as long as 95% of "
-            f"outcomes took ({_duration(feedback.usual_delay)}), the oldest is {late[0]!r}",
+            f"decisions that wait {PATIENCE:g} times as long as 95% of outcomes took "
+            f"({_duration(feedback.usual_delay)}): {len(late)}, the oldest is {late[0]!r}",
             "a deadline= would settle them",
         )
 

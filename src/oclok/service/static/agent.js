@@ -65,7 +65,7 @@ export function agentPage(main, name) {
         `as the model sees its first ${number(regret.rounds)} decisions now (95%). It is estimated anew as the model learns.`
         : agent.learned + agent.observed ? "is being estimated" : "estimated once there are outcomes");
     worth.set("Next decision", regret ? number(regret.per_round) : "–", regret ? "expected to be left on the table by one more" : "");
-    work.set("Open", number(agent.open_decisions), `decisions, ${number(agent.waiting)} outcomes waiting`);
+    work.set("Open", number(agent.open_decisions), `decisions; outcomes waiting: ${number(agent.waiting)}`);
     work.set("Late", number(agent.late), agent.settings.deadline
       ? `decisions past the deadline of ${duration(agent.settings.deadline)}` : "decisions that wait unusually long");
     showCalibration(calibration, agent.calibration);

@@ -4,14 +4,16 @@ import { el, number, svg } from "/static/dom.js";
 
 const Z = 1.96;
 
-// Returns an axis for these arms; `range` is that of outcomes, or null.
+// Returns an axis for these arms; `range` is that of outcomes, or null. A quarantined outcome may be
+// anywhere: it is drawn at the edge.
 export function scale(arms, range) {
   const limits = range ?? [-Infinity, Infinity];
-  const values = arms.flatMap((arm) => [...band(arm, arm.outcome_std, limits), ...band(arm, arm.std, limits), arm.index, arm.outcome])
+  const values = arms.flatMap((arm) => [...band(arm, arm.outcome_std, limits), ...band(arm, arm.std, limits), arm.index, ...(arm.status === "quarantined" ? [] : [arm.outcome])])
     .filter((value) => Number.isFinite(value));
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const width = high - low || 1;
-  return { low, high, limits, at: (value) => 2 + (96 * (value - low)) / width };
+  const decimals = Math.min(Math.max(2 - Math.floor(Math.log10(width)), 0), 8);
+  return { low, high, limits, decimals, at: (value) => 2 + (96 * (Math.min(Math.max(value, low), high) - low)) / width };
 }
 
 function band(arm, std, [least, most]) {

@@ -107,7 +107,8 @@ async function start() {
     el("a", { href: "/openapi.json" }, "openapi.json"), ". Keys go into the header ", el("code", {}, "Authorization: Bearer oclok_…"), "; errors are problems (RFC 9457)."), keyField());
   for (const tag of tags) {
     const those = calls.filter(({ spec }) => (spec.tags?.[0] ?? "other") === tag);
-    main.append(el("h2", {}, tag[0].toUpperCase() + tag.slice(1)), el("ul", { class: "calls" }, ...those.map(({ path, method, spec }) =>
+    const about = description.tags?.find(({ name }) => name === tag)?.description ?? "";
+    main.append(el("h2", {}, tag[0].toUpperCase() + tag.slice(1)), el("p", {}, about), el("ul", { class: "calls" }, ...those.map(({ path, method, spec }) =>
       el("li", {}, el("a", { href: `#${spec.operationId}` }, `${method.toUpperCase()} ${path}`)))), ...those.map(({ path, method, spec }) => operation(method, path, spec)));
   }
   main.append(el("h2", {}, "Schemas"));
