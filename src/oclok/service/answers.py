@@ -216,13 +216,13 @@ class Me(Answer):
 
 
 class Erased(Answer):
-    """How many events of the log had what was erased."""
+    """How many events of the log were changed."""
 
     events: Count
 
 
 class AuditDetail(SettingsChange):
-    """What was done: changed settings, what an agent was cloned from, or what was erased."""
+    """The changed settings, the source of a clone, or the kind of thing erased."""
 
     source: Name | None = Field(None, alias="from")
     learned: bool | None = None
@@ -255,7 +255,7 @@ class ProblemAt(Answer):
 
 
 class Problem(Answer):
-    """What was wrong (RFC 9457)."""
+    """An error (RFC 9457)."""
 
     type: str = "about:blank"
     title: str = Field(examples=["Not Found"])

@@ -218,7 +218,7 @@ def reset(agent: Agent, storage: Storage = DEFAULT) -> None:
 def clone(
     agent: Agent,
     name: Annotated[str, typer.Argument(help="The name of the new agent.")],
-    learned: Annotated[bool, typer.Option(help="With what was learned.")] = True,
+    learned: Annotated[bool, typer.Option(help="With the log.")] = True,
     storage: Storage = DEFAULT,
 ) -> None:
     """Make another agent with the same settings."""
@@ -284,7 +284,7 @@ def add(
 
 @keys_app.command(name="list")
 def list_keys(storage: Storage = DEFAULT) -> None:
-    """List all keys, without what is secret."""
+    """List all keys, without their secrets."""
     for key in _keys(storage).all():
         print(f"{key.id}\t{key.name}\t{','.join(sorted(key.roles))}\t{key.agent or 'all agents'}")
 

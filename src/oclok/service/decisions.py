@@ -136,7 +136,7 @@ def restored(
 
 @dataclass
 class Result:
-    """What came of applying an event with outcomes: ids of arms, and why some were rejected."""
+    """The effect of an event with outcomes: ids of arms, and reasons of those rejected."""
 
     learned: list[Any] = field(default_factory=list)
     repeated: list[Any] = field(default_factory=list)

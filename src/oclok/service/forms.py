@@ -1,6 +1,6 @@
 """Oracles and features as OpenAPI describes them: one typed schema per kind.
 
-Requests are checked by `oracle_from_json` and `Schema`, whose messages name what is wrong; these
+Requests are checked by `oracle_from_json` and `Schema`, whose messages name the mistake; these
 classes only tell generated clients which fields there are.
 """
 # Tested in tests/service/test_openapi.py: forms have the fields that oracles and features have.
@@ -48,7 +48,7 @@ class Knapsack(_Form):
 
 
 class Partition(_Form):
-    """At most so many arms of each group."""
+    """At most `limits` arms of each group."""
 
     kind: Literal["Partition"]
     groups: str | list[str | int | float | bool | None] = Field(examples=["city"])

@@ -71,7 +71,7 @@ def _curves(service: Service, replica: Replica) -> list[FeatureCurve]:
 
 
 def _curve(replica: Replica, arms: list[dict[str, Any]], name: str) -> tuple[float, FeatureCurve]:
-    """Return the variance that a feature makes in what is expected, and its curve."""
+    """Return the variance of the expected outcome that is due to a feature, and its curve."""
     values = _values([arm.get(name) for arm in arms])
     varied = {
         row * len(values) + column: {**arm, name: value}
@@ -109,7 +109,7 @@ def _values(seen: list[Any]) -> list[Any]:
 
 
 def _recent(service: Service, replica: Replica) -> list[dict[str, Any]]:
-    """Return the features of arms offered lately, evenly among the latest decisions."""
+    """Return features of recently offered arms, evenly among the latest decisions."""
     events = service.log.latest_decisions(replica.id, 2**53, DECISIONS)
     offered = [arm["features"] for event in events for arm in records(logged(event))]
     return offered[:: max(1, math.ceil(len(offered) / ARMS))]

@@ -10,7 +10,7 @@ PROBLEM = "application/problem+json"
 TAGS = {
     "agents": "Make agents, and see how they are.",
     "decisions": "Let an agent decide, and see why it decided so.",
-    "outcomes": "Send what came of decisions, or of the past.",
+    "outcomes": "Send outcomes of decisions, or of the past.",
     "personalizer": "Azure Personalizer's calls, for clients that only change their address.",
     "service": "The service itself.",
 }

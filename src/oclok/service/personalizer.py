@@ -100,14 +100,14 @@ def add_routes(
     def post_rank(agent: AgentName, version: Version, request: RankRequest) -> RankAnswer:
         """Choose one action; the same `eventId` again gives the same answer."""
         event_id = request.event_id or secrets.token_hex(12)
-        asked = {
+        translated = {
             "arms": [{"id": each.id, "features": flat(each.features)} for each in request.actions],
             "context": flat(request.context_features) or None,
             "exclude": request.excluded_actions,
             "id": event_id,
         }
         try:
-            checked = DecisionRequest.model_validate(asked)
+            checked = DecisionRequest.model_validate(translated)
         except ValidationError as reason:
             first = reason.errors()[0]
             raise InputError(f"{'/'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json`: what was wrong, what was seen, what was expected."""
+"""Errors as `application/problem+json`, with the value seen and the value expected."""
 # Tested in tests/service/test_routes.py: errors are seen as answers.
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BusyError(OclokError):
 
 
 class ConflictError(OclokError):
-    """What is there differs from the request."""
+    """The request contradicts the present state."""
 
 
 #: Statuses of errors; of all others 422.

@@ -68,7 +68,7 @@ class Decision(Struct, forbid_unknown_fields=True):
 
 
 class Outcome(Struct, forbid_unknown_fields=True, gc=False):
-    """What came of a chosen arm."""
+    """The outcome of a chosen arm."""
 
     decision: DecisionId
     arm: ArmId
@@ -121,11 +121,11 @@ def quickly(
         if not knows(agent) or "idempotency-key" in request.headers:
             return None
         try:
-            asked = read(await request.body())
+            parsed = read(await request.body())
         except (MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         loop = asyncio.get_running_loop()
-        made = await loop.run_in_executor(_POOL, call, agent, asked)
+        made = await loop.run_in_executor(_POOL, call, agent, parsed)
         return Response(to_json(made), status, media_type="application/json")
 
     def decorate(endpoint: Endpoint) -> Endpoint:

@@ -79,7 +79,7 @@ class Guarded(Answer):
     probability: float = Field(description="That no more is lost, if the assumptions hold.")
     decisions: Count
     stepped_in: Count
-    reserve: float = Field(description="Lower bound of what was saved up.")
+    reserve: float = Field(description="Lower bound of the reward saved up.")
     assumptions: list[Text]
 
 

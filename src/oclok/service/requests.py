@@ -29,7 +29,7 @@ LARGEST_INTEGER = 2**53
 
 
 class Expected:
-    """Says what is expected, in place of what each part of a union would say."""
+    """Replaces the messages of a union's parts by one."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -231,7 +231,7 @@ class DecisionBatch(Strict):
 
 
 class OutcomeItem(Strict):
-    """What came of a chosen arm."""
+    """The outcome of a chosen arm."""
 
     decision: DecisionId
     arm: ArmId

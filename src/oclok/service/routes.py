@@ -123,7 +123,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         agent: AgentPath, change: requests.SettingsChange, request: Request
     ) -> answers.AgentAnswer:
         """Change settings or the state (active, paused, archived); others stay as they are."""
-        lifecycle(request).change(agent, change.model_dump(exclude_unset=True))
+        lifecycle(request).change(agent, change.model_dump(include=change.model_fields_set))
         return views.agent(service.read_changes(agent))
 
     @call("DELETE", AGENT, "admin", status_code=204)
@@ -142,7 +142,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     def post_clone(
         agent: AgentPath, clone: requests.Clone, request: Request
     ) -> answers.AgentAnswer:
-        """Make another agent with the same settings, with or without what was learned."""
+        """Make another agent with the same settings, with or without the log."""
         access.check(authorization(request), "admin", clone.name)
         lifecycle(request).clone(agent, clone.name, clone.learned)
         return views.agent(service.replica(clone.name))
@@ -174,10 +174,9 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
         An `Idempotency-Key` stands in for an id that was left out.
         """
-        asked = request.model_dump()
         if key is not None and request.id is None:
-            asked["id"] = _digest(key)
-        return decide(agent, asked)
+            request.id = _digest(key)
+        return decide(agent, request.model_dump())
 
     @call("POST", f"{AGENT}/decisions/batch", "decide", "decisions", status_code=201)
     def post_decisions(agent: AgentPath, batch: requests.DecisionBatch) -> answers.BatchAnswer:
@@ -210,7 +209,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     @call("POST", f"{AGENT}/outcomes", "learn", "outcomes", response_model=answers.OutcomesAnswer)
     @quickly(read_outcomes, learn, service.knows, 200)
     def post_outcomes(agent: AgentPath, items: Annotated[requests.OutcomeItems, Body()]) -> Any:
-        """Learn what came of chosen arms, each outcome once."""
+        """Learn outcomes of chosen arms, each once."""
         return learn(agent, [item.model_dump() for item in items])
 
     @call("POST", f"{AGENT}/observations", "learn", "outcomes")
@@ -224,7 +223,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
     @view(f"{AGENT}/history", reports.History)
     def get_history(agent: AgentPath, request: Request, range: Range = "day") -> Response:  # noqa: A002
-        """Return decisions and outcomes over time, with what was expected of them then."""
+        """Return decisions and outcomes over time, beside the expectations of that time."""
         return seen(request, agent, lambda replica: history(replica, range, time.time()))
 
     @view(f"{AGENT}/features", reports.Learned)

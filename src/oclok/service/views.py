@@ -56,7 +56,7 @@ def version(replica: Replica) -> str:
 
 
 def agent(replica: Replica) -> AgentAnswer:
-    """Return what is known of an agent."""
+    """Return settings, counts, calibration, regret and findings of an agent."""
     schema = replica.agent.schema
     judged, findings, summary = _summary(replica)
     return AgentAnswer(
@@ -157,7 +157,7 @@ def comparison(replica: Replica, level: float) -> Comparison:
 
 
 def _regret(replica: Replica) -> Regret | None:
-    """Return what was left on the table, as far as it is known by now."""
+    """Return the latest estimate of regret, if there is one."""
     counts = replica.agent.counts()
     if not counts["learned"] + counts["observed"]:
         return None
@@ -225,15 +225,10 @@ def decisions(
     status: Status | None = None,
     search: str | None = None,
 ) -> list[DecisionRow]:
-    """Return decisions of rounds below `before`, latest first.
+    """Return up to `most` decisions of rounds below `before`, latest first.
 
-    Args:
-        service: has the log.
-        replica: of the agent.
-        before: a round.
-        most: how many decisions to return at most.
-        status: only decisions with an outcome of this status, among those that are remembered.
-        search: only decisions whose id starts with this.
+    With a `status` only those with such an outcome, among those that are remembered; with a
+    `search` only those whose id starts with it.
     """
     if status is None:
         events = service.log.latest_decisions(replica.id, before, most, search or "")

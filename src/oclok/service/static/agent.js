@@ -8,7 +8,7 @@ import { settingsList } from "/static/settings.js";
 import { verdictPanel } from "/static/verdict.js";
 
 const RANGES = { hour: "Last hour", day: "Last day", week: "Last week", all: "All" };
-//: Seconds between two times that charts, and what was learned, are asked for.
+//: Seconds between two requests for charts, and for what was learned.
 const CHARTS_EVERY = 10, LEARNED_EVERY = 60;
 
 export function agentPage(main, name) {

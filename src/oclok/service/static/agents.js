@@ -64,6 +64,6 @@ function firstSteps() {
       copy.textContent = "Copied";
     },
   }, "Copy");
-  return section("No agents yet", el("p", {}, "These calls make an agent, let it decide, and tell it what came of it. With keys, add -H 'Authorization: Bearer oclok_…'."),
+  return section("No agents yet", el("p", {}, "These calls make an agent, let it decide, and send it an outcome. With keys, add -H 'Authorization: Bearer oclok_…'."),
     el("pre", { tabindex: "0" }, text), copy);
 }

@@ -1,4 +1,4 @@
-// What was expected of an arm, as a picture in its row: the band of a single outcome (thin), that
+// The expectation of an arm, as a picture in its row: the band of a single outcome (thin), that
 // of its mean (thick), the index, and the outcome.
 import { el, number, svg } from "/static/dom.js";
 

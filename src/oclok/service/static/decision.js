@@ -1,4 +1,4 @@
-// One decision: what was expected of each arm, what came of it, and why it was chosen or not.
+// One decision: expectation and outcome of each arm, and why it was chosen or not.
 import { agentPath, ask, send } from "/static/api.js";
 import { bands, bandsLegend, scale } from "/static/bands.js";
 import { chip, el, fixed, number, section, STATUSES, table, when } from "/static/dom.js";
