@@ -17,7 +17,7 @@ from hypothesis.errors import Unsatisfiable
 
 from oclok.agent.features import KINDS
 from oclok.oracles.arguments import parameters_of
-from oclok.oracles.json_form import _kinds
+from oclok.oracles.json_form import oracle_kinds
 from oclok.service import forms
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
@@ -129,9 +129,11 @@ def test_what_is_sent_and_answered_has_an_example_that_fits(server):
 
 
 def test_forms_have_the_fields_that_oracles_and_features_have():
-    for name, oracle in _kinds().items():
-        fields = set(getattr(forms, name).model_fields)
+    for name, oracle in oracle_kinds().items():
+        fields = set(forms.FORMS[name].model_fields)
         assert fields == {"kind", *parameters_of(oracle)}, name
+    used = {name for oracle in oracle_kinds().values() for name in parameters_of(oracle)}
+    assert set(forms.ARGUMENTS) == used
     assert set(forms.FeatureKind.__args__) == set(KINDS)
     known = {field for kind in KINDS.values() for field in kind.__dataclass_fields__}
     assert set(forms.FeatureForm.model_fields) == {"kind", *known}

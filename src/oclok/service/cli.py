@@ -201,11 +201,11 @@ def set_agent(
 
     parsed = {name: _value(text) for name, _, text in (each.partition("=") for each in changes)}
     try:
-        SettingsChange(**parsed)
+        change = SettingsChange(**parsed)
     except ValidationError as reason:
         first = reason.errors()[0]
         raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
-    _lifecycle(storage).change(agent, parsed)
+    _lifecycle(storage).change(agent, change.given())
 
 
 @agents_app.command()

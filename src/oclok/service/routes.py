@@ -123,7 +123,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         agent: AgentPath, change: requests.SettingsChange, request: Request
     ) -> answers.AgentAnswer:
         """Change settings or the state (active, paused, archived); others stay as they are."""
-        lifecycle(request).change(agent, change.model_dump(include=change.model_fields_set))
+        lifecycle(request).change(agent, change.given())
         return views.agent(service.read_changes(agent))
 
     @call("DELETE", AGENT, "admin", status_code=204)
