@@ -167,7 +167,7 @@ def test_findings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         world.agent.health()
         world.agent.health()
     assert [record.message for record in caplog.records] == [
-        "constant: feature 'floor' never varied; it tells nothing"
+        "constant: feature 'floor' never varied; leave it out"
     ]
 
 

@@ -220,6 +220,9 @@ def test_policies_are_settings(server, settings):
             decision = client.decide({"a": {"x": 1.0}, "b": {"x": 2.0}})
             client.learn(decision.id, {decision.chosen[0]: 1.0})
         assert client.describe()["settings"].items() >= settings.items()
+        events = client.describe()["events"]
+        client.change(forgetting={"window": 50})  # as it is: nothing happens
+        assert client.describe()["events"] == events
         assert replay(_database(server.storage), client.agent).differing == []
 
 

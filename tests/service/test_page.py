@@ -140,13 +140,17 @@ class World:
 # What used to contradict itself
 
 
-def test_there_is_one_verdict(page, world):
-    world.make().play(80, lambda: float(0.3 * world.rng.standard_t(2.2)))  # rare large outcomes
+@pytest.mark.parametrize("growth", [0.0, 0.1])
+def test_there_is_one_verdict(page, world, growth):
+    """Noise that grows faster than it can be learned contradicts the model."""
+    world.make()
+    world.play(80, lambda: 0.01 * np.exp(growth * world.count) * world.rng.standard_normal())
     world.settle()
     seen = world.get()
     page.open(world.page)
     until(lambda: "in the 95% band" in page.text())
     is_finding = any(finding["kind"] == "calibration" for finding in seen["health"])
+    assert is_finding == (growth > 0)
     assert (seen["calibration"]["verdict"] == "overconfident") == is_finding
     assert ("overconfident" in page.text()) == is_finding
     assert (page.text(".verdict-panel .chip") == "Well") == (seen["verdict"]["level"] == "green")
@@ -176,7 +180,7 @@ def test_every_outcome_has_one_status_in_rows_cards_and_filters(page, world):
     assert "2 never came" in page.text("#decisions tbody")
     assert "waiting" not in page.text("#decisions tbody")
     assert page.card("Never came").startswith("Never came2100% of settled outcomes")
-    assert page.card("Open").startswith("Open0decisions, 0 outcomes waiting")
+    assert page.card("Open").startswith("Open0decisions; outcomes waiting: 0")
     page.open(f"{world.page}/decisions/d1")
     until(lambda: "never came" in page.text("tbody"))
     page.open(f"{world.page}?status=waiting")
@@ -202,10 +206,24 @@ def test_a_decision_shows_the_band_of_outcomes_beside_that_of_the_mean(page, wor
               return wide.left <= at && at <= wide.right;
             });"""
         )
+    assert world.get("/decisions/d70")["outcome_range"] == [-100, 100]
     for arm in (seen := world.get("/decisions/d70"))["arms"]:
         assert arm["outcome_std"] == pytest.approx(np.hypot(arm["std"], seen["noise_std"]))
     assert len(inside) == 20
     assert sum(inside) >= 16  # of 20 with 95% each: fewer happen once in 10,000 times
+
+
+def test_the_bands_of_a_decision_end_where_outcomes_do(page, world):
+    world.make(outcome_range=[0, 0.5]).play(20, lambda: 0.0)  # nearly all are refused
+    decision = world.decide()
+    arms = world.get("/decisions/" + decision["id"])["arms"]
+    assert any(arm["mean"] + 1.96 * arm["outcome_std"] > 0.5 for arm in arms)
+    page.open(f"{world.page}/decisions/{decision['id']}")
+    until(lambda: len(page.all("svg.bands")) == len(arms))
+    for svg in page.all("svg.bands"):
+        said = svg.get_attribute("aria-label")
+        low, high = re.search(r"single outcome (\S+) to (\S+),", said).groups()
+        assert 0 <= float(low) < float(high) <= 0.5
 
 
 def test_the_band_of_the_past_is_what_was_expected_then_and_within_the_range(page, world):
@@ -315,6 +333,8 @@ def test_a_quarantined_outcome_is_accepted_on_the_page(page, world):
     until(lambda: len(page.all("#decisions tbody tr")) == 1)
     page.all("#decisions tbody a")[0].click()
     until(lambda: page.all("tbody button"))
+    widths = [float(rect.get_attribute("width")) for rect in page.all("rect.mean-band")]
+    assert min(widths) > 1  # of 100: the axis does not reach for the quarantined outcome
     page.all("tbody button")[0].click()
     until(lambda: not page.all("tbody button"))
     assert world.get()["quarantined"] == 0

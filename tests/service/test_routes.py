@@ -9,6 +9,7 @@ import pytest
 
 from oclok import Agent
 from oclok.oracles import TopK
+from oclok.service.router import BODILESS, REASONS
 
 
 def test_put_is_201_then_200_and_409_if_it_differs(server, agent, settings):
@@ -203,3 +204,13 @@ def test_liveness_readiness_and_metrics(server, agent):
     assert "PROPFIND" not in text
     assert 'method="other"' in text
     assert "oclok_waiting{agent=" in text
+
+
+def test_calls_describe_their_key_and_the_problems_they_may_have(server):
+    for path, calls in server.client.get("/openapi.json").json()["paths"].items():
+        if path in ("/healthz", "/readyz", "/v1/me"):
+            continue
+        for method, call in calls.items():
+            expected = BODILESS if method in ("get", "delete") else REASONS
+            assert {int(s) for s in call["responses"] if int(s) >= 400} == set(expected), path
+            assert call["security"], path

@@ -7,8 +7,9 @@ import pytest
 
 from oclok.agent.health import Finding
 from oclok.policies.calibration import calibrate
-from oclok.service import views
+from oclok.service import learned, views
 from oclok.service.database import Database
+from oclok.service.lifecycle import Lifecycle
 from oclok.service.service import Service
 
 ASKED = {"oracle": None, "include": [], "exclude": [], "id": None, "chosen": None}
@@ -33,9 +34,32 @@ def test_a_few_outcomes_are_too_early_unless_something_is_wrong():
 
 
 def test_actions_speak_of_the_api_not_of_python():
-    for action in views.ACTIONS.values():
+    for action in views.ADVICE.values():
         assert "=" not in action
         assert "()" not in action
+
+
+def test_nothing_is_computed_for_explanations_where_they_are_off(storage, make_arms, monkeypatch):
+    Database(storage).migrate()
+    service = Service(Database(storage))
+    service.put_agent("a", {"oracle": {"kind": "TopK", "k": 1}, "explain": False})
+    replica = service.replica("a")
+    arms = make_arms(np.random.default_rng(0))
+    [chosen] = service.decide("a", ASKED | {"arms": arms, "id": "d"})["chosen"]
+    service.learn(
+        "a",
+        [{"decision": "d", "arm": chosen["id"], "outcome": 1.0, "correct": False, "accept": False}],
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(replica.agent, "explain", None)
+        seen = views.decision(service, replica, "d")
+    assert len(seen.arms) == len(arms)
+    assert not any(arm.reason or arm.evidence for arm in seen.arms)
+    assert learned.learned(service, replica).kernels == []
+    Lifecycle(service.log, "me").change("a", {"explain": True})
+    replica = service.read_changes("a")
+    assert all(arm.reason for arm in views.decision(service, replica, "d").arms)
+    assert learned.learned(service, replica).kernels != []
 
 
 @pytest.mark.parametrize("default", [None, 0.5])

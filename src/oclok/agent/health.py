@@ -45,20 +45,25 @@ DECAY = 0.05
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that whoever runs the agent should know.
+    """Something that the operator of an agent should know.
 
     Attributes:
         kind: "calibration", "certificate", "drift", "quarantine", "constant", "range", "category",
             "ignored", "late" or "lost".
         severity: "error", "warning" or "info".
-        message: what was found and what to do, in a sentence.
+        message: what was found.
+        advice: what to do about it.
         subject: the feature that it is about, if it is about one.
     """
 
     kind: str
     severity: Literal["error", "warning", "info"]
     message: str
+    advice: str = ""
     subject: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.advice}" if self.advice else self.message
 
 
 def examine(
@@ -76,7 +81,7 @@ def report(findings: list[Finding], known: set[str]) -> set[str]:
     for finding in findings:
         if _key(finding) not in known:
             level = {"error": logging.ERROR, "warning": logging.WARNING}.get(finding.severity)
-            LOG.log(level or logging.INFO, "%s: %s", finding.kind, finding.message)
+            LOG.log(level or logging.INFO, "%s: %s", finding.kind, finding)
     return known | {_key(finding) for finding in findings}
 
 
@@ -88,8 +93,9 @@ def _model(feedback: Feedback) -> Iterator[Finding]:
             "calibration",
             "warning",
             f"the model is overconfident: outcomes are {judged.spread:.2g} times as far from what "
-            "it expects as it says. Causes are a default outcome that is unlike the others, rare "
-            "outcomes far from the rest, or a kernel or noise that was given and does not fit",
+            "it expects as it says",
+            "look for a default outcome that is unlike the others, rare outcomes far from the "
+            "rest, or a given kernel or noise that does not fit",
         )
     certificate = policy.certificate() if hasattr(policy, "certificate") else None
     for assumed in getattr(certificate, "assumptions", ()):
@@ -125,18 +131,14 @@ def _drift(residuals: FloatArray) -> Iterator[Finding]:
         side = "above" if mean[block] > 0 else "below"
         what = f"{side} what the model expects, unlike those before"
     if block == 0:
-        when = f"the latest {LATE} outcomes are {what}"
-        yield Finding(
-            "drift",
-            "warning",
-            f"{when}: the world may have changed; consider a policy that forgets",
-        )
+        when = f"the latest {LATE} outcomes are {what}: the world may have changed"
+        yield Finding("drift", "warning", when, "consider a policy that forgets")
         return
     yield Finding(
         "drift",
         "info",
         f"{LATE} outcomes about {LATE * block:,} outcomes ago were {what}: the world may have "
-        "changed then; those since are as the model expects",
+        "changed then, and those since are as the model expects",
     )
 
 
@@ -169,9 +171,9 @@ def _outcomes(feedback: Feedback) -> Iterator[Finding]:
         yield Finding(
             "quarantine",
             "warning",
-            f"{len(quarantined)} outcomes cannot be right given the others and were not learned, "
-            f"lately {outcome:g} of arm {arm!r} in decision {decision!r}; accept() learns one of "
-            "them, outcome_range= says what is possible",
+            "outcomes that cannot be right given the others were not learned: "
+            f"{len(quarantined)}, lately {outcome:g} of arm {arm!r} in decision {decision!r}",
+            "accept() learns one of them, outcome_range= says what is possible",
         )
     learned, forgotten = feedback.outcomes.count, feedback.decisions.tally[Status.NEVER_CAME]
     if learned + forgotten >= LEAST_OUTCOMES and forgotten > LOST * (learned + forgotten):
@@ -179,8 +181,9 @@ def _outcomes(feedback: Feedback) -> Iterator[Finding]:
             "lost",
             "warning",
             f"{forgotten / (learned + forgotten):.0%} of outcomes did not come before their "
-            "deadline; if that depends on what they are, the model is misled; consider a "
-            "default_outcome",
+            "deadline",
+            "consider a default_outcome: if lost outcomes differ from the others, the model is "
+            "misled",
         )
 
 
@@ -189,9 +192,9 @@ def _waiting(feedback: Feedback, now: float) -> Iterator[Finding]:
         yield Finding(
             "late",
             "info",
-            f"{len(late)} decisions wait for outcomes {PATIENCE:g} times as long as 95% of "
-            f"outcomes took ({_duration(feedback.usual_delay)}), the oldest is {late[0]!r}; a "
-            "deadline= would settle them",
+            f"decisions that wait {PATIENCE:g} times as long as 95% of outcomes took "
+            f"({_duration(feedback.usual_delay)}): {len(late)}, the oldest is {late[0]!r}",
+            "a deadline= would settle them",
         )
 
 
@@ -201,20 +204,20 @@ def _features(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
             yield Finding(
                 "ignored",
                 "info",
-                f"feature {name!r} has a different text for nearly every arm and is not used; "
+                f"feature {name!r} has a different text for nearly every arm and is not used",
                 "declare it as a category to use it, or as ignored",
                 name,
             )
     if watch.arms < LEAST_ARMS or watch.decisions < 2:
         return
     for name in watch.constant(schema):
-        yield Finding("constant", "info", f"feature {name!r} never varied; it tells nothing", name)
+        yield Finding("constant", "info", f"feature {name!r} never varied", "leave it out", name)
     for name, share in watch.moved(schema).items():
         if share > MOVED:
             yield Finding(
                 "range",
                 "warning",
-                f"feature {name!r} left the range of the first arms for {share:.0%} of late arms: "
+                f"feature {name!r} left the range of the first arms for {share:.0%} of late arms",
                 "check its unit; what the model says of them is a guess",
                 name,
             )
@@ -224,7 +227,8 @@ def _features(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
                 "category",
                 "info",
                 f"feature {name!r} has values that the first arms did not have for {share:.0%} of "
-                "late arms; declare all of its values to tell them apart well",
+                "late arms",
+                "declare all of its values to tell them apart well",
                 name,
             )
 

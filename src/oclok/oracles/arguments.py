@@ -40,7 +40,7 @@ def oracle_from_json(form: Mapping[str, Any]) -> Oracle:
     """
     if not isinstance(form, Mapping):
         raise InputError(f'an oracle must be an object such as {{"kind": "TopK"}}; got {form!r}')
-    kinds = _kinds()
+    kinds = oracle_kinds()
     kind = form.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise InputError(f"kind must be one of {', '.join(kinds)}; got {kind!r}")
@@ -93,7 +93,7 @@ def call_text(name: str, arguments: dict[str, Any]) -> str:
     return f"{name}({', '.join(f'{key}={_text(value)}' for key, value in arguments.items())})"
 
 
-def _kinds() -> dict[str, type[Oracle]]:
+def oracle_kinds() -> dict[str, type[Oracle]]:
     """Return the oracles of `oclok.oracles` that can be made, by name."""
     from oclok import oracles
     from oclok.oracles.parametric import ParametricOracle

@@ -74,7 +74,7 @@ class Keys:
 
 
 class Access:
-    """Decides whether a request may do what it asks for.
+    """Decides whether a request is allowed.
 
     Without keys everybody may do everything, from this machine. Once there was a key, requests
     without one are refused for as long as this process runs.
@@ -115,9 +115,9 @@ class Access:
         return found
 
     def allows_host(self, host: str) -> bool:
-        """Return whether a request may name us so; without keys only as this machine.
+        """Return whether a Host header is accepted; without keys only that of this machine.
 
-        Otherwise a page in a browser here could reach us under a name of its own.
+        This stops DNS rebinding: a page in a browser here that reaches us under its own name.
         """
         if self.needs_key:
             return True
@@ -136,7 +136,7 @@ def is_loopback(host: str) -> bool:
 
 
 def digest(key: str) -> str:
-    """Return what is stored of a key."""
+    """Return the hash that is stored of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

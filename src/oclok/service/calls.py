@@ -1,16 +1,13 @@
-"""The calls of a client, each written once for `Client` and `AsyncClient`.
-
-A method is a generator: it yields the call to make, is sent the answer, and returns the result.
-"""
+"""The calls of a client, each written once for `Client` and `AsyncClient`."""
 # Tested in tests/service/test_client.py: both clients make them.
 
 from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -23,26 +20,25 @@ from oclok.agent.health import Finding
 from oclok.errors import FeedbackError
 from oclok.oracles.base import Oracle
 
-Result = TypeVar("Result")
+R = TypeVar("R")
 
 
-class Call(NamedTuple):
-    """A call to make.
+@dataclass(frozen=True)
+class Call(Generic[R]):
+    """A call to make, and how to read its answer.
 
     Attributes:
         path: below that of the agent.
         is_safe: it may be made again if it is not known whether it arrived.
-        key: makes it safe: the service takes the same key once.
+        key: the service takes the same key once.
     """
 
     method: str
     path: str
+    read: Callable[[Any], R]
     body: Any = None
     is_safe: bool = True
     key: str | None = None
-
-
-Steps: TypeAlias = Generator[Call, Any, Result]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +49,7 @@ class ClientDecision(AgentDecision):
 
 
 class Calls:
-    """What can be asked of an agent."""
+    """The calls of an agent."""
 
     def create(
         self,
@@ -65,7 +61,7 @@ class Calls:
         default_outcome: float | None = None,
         mode: str = "live",
         **settings: Any,
-    ) -> Steps[None]:
+    ) -> Call[None]:
         """Make the agent if it is not there; `OclokError` if it is there with other settings."""
         body = {
             **settings,
@@ -76,7 +72,7 @@ class Calls:
             "default_outcome": default_outcome,
             "mode": mode,
         }
-        yield Call("PUT", "", body)
+        return Call("PUT", "", _nothing, body)
 
     def decide(
         self,
@@ -88,122 +84,88 @@ class Calls:
         id: str | None = None,  # noqa: A002  (the name of the thing)
         chosen: Iterable[ArmId] | None = None,
         unit: str | None = None,
-    ) -> Steps[ClientDecision]:
+    ) -> Call[ClientDecision]:
         """Choose among `arms`, a DataFrame indexed by arm id or `{id: {feature: value}}`."""
-        body = _request(arms, context, oracle, include, exclude, id, chosen, unit)
-        return _decision((yield Call("POST", "/decisions", body)))
+        body = {
+            "arms": _arms(arms),
+            "context": None if context is None else {k: _value(v) for k, v in context.items()},
+            "oracle": None if oracle is None else _form(oracle),
+            "include": list(include),
+            "exclude": list(exclude),
+            "id": id or secrets.token_hex(12),
+            "chosen": None if chosen is None else list(chosen),
+            "unit": unit,
+        }
+        return Call("POST", "/decisions", _decision, body)
 
-    def decide_batch(self, requests: Iterable[Mapping[str, Any]]) -> Steps[list[ClientDecision]]:
+    def decide_batch(self, requests: Iterable[Mapping[str, Any]]) -> Call[list[ClientDecision]]:
         """Decide several times in one call; each request has the arguments of `decide`."""
-        bodies = [_request(**request) for request in requests]
-        answer = yield Call("POST", "/decisions/batch", {"decisions": bodies})
-        return [_decision(each) for each in answer["decisions"]]
+        body = {"decisions": [self.decide(**request).body for request in requests]}
+        return Call("POST", "/decisions/batch", _decisions, body)
 
     def learn(
         self, decision_id: str, outcomes: Mapping[ArmId, Any], correct: bool = False
-    ) -> Steps[Learned]:
+    ) -> Call[Learned]:
         """Learn `{arm id: outcome}` of a decision; `FeedbackError` for those that are refused."""
+        if not isinstance(decision_id, str):
+            raise FeedbackError(f"expected the id of a decision, decision.id; got {decision_id!r}")
         items = [
-            {"decision": _as_id(decision_id), "arm": arm, "outcome": _number(y), "correct": correct}
+            {"decision": decision_id, "arm": arm, "outcome": _number(y), "correct": correct}
             for arm, y in outcomes.items()
         ]
-        answer = yield Call("POST", "/outcomes", items)
-        if answer["rejected"]:
-            raise FeedbackError(answer["rejected"][0]["reason"])
-        learned = Learned()
-        for told in answer["items"]:
-            getattr(learned, told["result"]).append(told["arm"])
-        return learned
+        return Call("POST", "/outcomes", _learned, items)
 
-    def observe(self, arms: Any, outcomes: Iterable[float]) -> Steps[None]:
+    def observe(self, arms: Any, outcomes: Iterable[float]) -> Call[None]:
         """Learn from the past: `arms`, as for `decide`, and the outcome of each."""
         items = [
             {"features": arm["features"], "outcome": float(y)}
             for arm, y in zip(_arms(arms), outcomes, strict=True)
         ]
-        yield Call("POST", "/observations", items, key=secrets.token_hex(12))
+        return Call("POST", "/observations", _nothing, items, key=secrets.token_hex(12))
 
-    def accept(self, decision_id: str, arm_id: ArmId) -> Steps[None]:
+    def accept(self, decision_id: str, arm_id: ArmId) -> Call[None]:
         """Learn an outcome that was quarantined."""
         item = {"decision": decision_id, "arm": arm_id, "accept": True}
-        answer = yield Call("POST", "/outcomes", [item])
-        if answer["rejected"]:
-            raise FeedbackError(answer["rejected"][0]["reason"])
+        return Call("POST", "/outcomes", _taken, [item])
 
-    def explain(self, decision_id: str) -> Steps[Explanation]:
+    def explain(self, decision_id: str) -> Call[Explanation]:
         """Return what the model expected of every arm, and why it was chosen or not."""
-        answer = yield Call("GET", f"/decisions/{quote(decision_id, safe='')}")
-        nan = math.nan
-        arms = [
-            ArmExplanation(
-                arm["id"],
-                nan if arm["mean"] is None else arm["mean"],
-                nan if arm["std"] is None else arm["std"],
-                nan if arm["index"] is None else arm["index"],
-                arm["chosen"],
-                arm["reason"] or "",
-                arm["outcome"],
-                [Evidence(**evidence) for evidence in arm["evidence"]],
-            )
-            for arm in answer["arms"]
-        ]
-        return Explanation(decision_id, arms)
+        return Call("GET", f"/decisions/{quote(decision_id, safe='')}", _explanation)
 
-    def health(self) -> Steps[list[Finding]]:
+    def health(self) -> Call[list[Finding]]:
         """Return findings for the operator, worst first; empty when all is well."""
-        answer = yield Call("GET", "")
-        return [Finding(**finding) for finding in answer["health"]]
+        return Call("GET", "", lambda agent: [Finding(**finding) for finding in agent["health"]])
 
-    def describe(self) -> Steps[dict[str, Any]]:
-        """Return settings, counts, calibration, health and model weights of the agent."""
-        answer: dict[str, Any] = yield Call("GET", "")
-        return answer
+    def describe(self) -> Call[dict[str, Any]]:
+        """Return settings, counts, calibration, health and features of the agent."""
+        return Call("GET", "", dict)
 
-    def change(self, /, **settings: Any) -> Steps[dict[str, Any]]:
+    def change(self, /, **settings: Any) -> Call[dict[str, Any]]:
         """Change settings, such as `deadline=60.0` or `state="paused"`; return the agent."""
         if "oracle" in settings:
             settings["oracle"] = _form(settings["oracle"])
-        answer: dict[str, Any] = yield Call("PATCH", "", settings)
-        return answer
+        return Call("PATCH", "", dict, settings)
 
-    def reset(self) -> Steps[None]:
+    def reset(self) -> Call[None]:
         """Forget everything that was learned."""
-        yield Call("POST", "/reset", {})
+        return Call("POST", "/reset", _nothing, {})
 
-    def clone(self, name: str, learned: bool = True) -> Steps[None]:
-        """Make another agent with the same settings; `client[name]` asks it."""
-        yield Call("POST", "/clone", {"name": name, "learned": learned}, is_safe=False)
+    def clone(self, name: str, learned: bool = True) -> Call[None]:
+        """Make another agent with the same settings; `client[name]` is its client."""
+        return Call("POST", "/clone", _nothing, {"name": name, "learned": learned}, is_safe=False)
 
-    def erase(self, *, arm: ArmId | None = None, decision: str | None = None) -> Steps[int]:
+    def erase(self, *, arm: ArmId | None = None, decision: str | None = None) -> Call[int]:
         """Erase an arm or a decision from log and model; return how many events had it."""
         body = {"arm": arm} if decision is None else {"decision": decision}
-        return int((yield Call("POST", "/erase", body))["events"])
+        return Call("POST", "/erase", lambda answer: int(answer["events"]), body)
 
-    def delete(self) -> Steps[None]:
+    def delete(self) -> Call[None]:
         """Delete the agent and everything that is known of it, for good."""
-        yield Call("DELETE", "")
+        return Call("DELETE", "", _nothing)
 
 
-def _request(
-    arms: Any,
-    context: Mapping[str, Any] | None = None,
-    oracle: Oracle | Mapping[str, Any] | None = None,
-    include: Iterable[ArmId] = (),
-    exclude: Iterable[ArmId] = (),
-    id: str | None = None,  # noqa: A002
-    chosen: Iterable[ArmId] | None = None,
-    unit: str | None = None,
-) -> dict[str, Any]:
-    return {
-        "arms": _arms(arms),
-        "context": None if context is None else {k: _value(v) for k, v in context.items()},
-        "oracle": None if oracle is None else _form(oracle),
-        "include": list(include),
-        "exclude": list(exclude),
-        "id": id or secrets.token_hex(12),
-        "chosen": None if chosen is None else list(chosen),
-        "unit": unit,
-    }
+def _nothing(answer: Any) -> None:
+    """Read an answer that says nothing new."""
 
 
 def _decision(answer: dict[str, Any]) -> ClientDecision:
@@ -219,6 +181,43 @@ def _decision(answer: dict[str, Any]) -> ClientDecision:
         answer["stepped_in"],
         arms=answer["chosen"],
     )
+
+
+def _decisions(answer: dict[str, Any]) -> list[ClientDecision]:
+    return [_decision(each) for each in answer["decisions"]]
+
+
+def _taken(answer: dict[str, Any]) -> None:
+    if answer["rejected"]:
+        raise FeedbackError(answer["rejected"][0]["reason"])
+
+
+def _learned(answer: dict[str, Any]) -> Learned:
+    _taken(answer)
+    learned = Learned()
+    for item in answer["items"]:
+        getattr(learned, item["result"]).append(item["arm"])
+    return learned
+
+
+def _explanation(answer: dict[str, Any]) -> Explanation:
+    def number(value: float | None) -> float:
+        return math.nan if value is None else value
+
+    arms = [
+        ArmExplanation(
+            arm["id"],
+            number(arm["mean"]),
+            number(arm["std"]),
+            number(arm["index"]),
+            arm["chosen"],
+            arm["reason"] or "",
+            arm["outcome"],
+            [Evidence(**evidence) for evidence in arm["evidence"]],
+        )
+        for arm in answer["arms"]
+    ]
+    return Explanation(answer["id"], arms)
 
 
 def _form(oracle: Oracle | Mapping[str, Any]) -> dict[str, Any]:
@@ -256,9 +255,3 @@ def _number(outcome: Any) -> Any:
     if isinstance(outcome, Mapping):
         return {measure: float(value) for measure, value in outcome.items()}
     return None if outcome is None or math.isnan(outcome) else float(outcome)
-
-
-def _as_id(decision: object) -> str:
-    if not isinstance(decision, str):
-        raise FeedbackError(f"expected the id of a decision, decision.id; got {decision!r}")
-    return decision

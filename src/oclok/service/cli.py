@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from oclok.errors import OclokError, StorageError
+from oclok.errors import InputError, OclokError, StorageError
 from oclok.service.config import Config, with_password
 
 if TYPE_CHECKING:
+    from oclok.service.access import Keys
     from oclok.service.database import Database
     from oclok.service.lifecycle import Lifecycle
 
@@ -55,10 +56,10 @@ def add_commands(app: typer.Typer) -> None:
 def serve(demo: bool = False, **options: Any) -> None:
     """Answer decisions over HTTP, with a page at /.
 
-    `oclok serve` keeps everything in oclok.db in this folder. `oclok serve --storage
-    postgresql://USER@HOST/NAME --workers 4` is for more than one machine can do; the password
-    comes from OCLOK_STORAGE_PASSWORD or --password-file. Every option is also an environment
-    variable, such as OCLOK_MAX_MODELS.
+    `oclok serve` keeps everything in oclok.db in this folder. For several machines: `oclok serve
+    --storage postgresql://USER@HOST/NAME --workers 4`, with the password in
+    OCLOK_STORAGE_PASSWORD or --password-file. Every option is also an environment variable, such
+    as OCLOK_MAX_MODELS.
     """
     from oclok.service.server import serve as run
 
@@ -72,23 +73,23 @@ def serve(demo: bool = False, **options: Any) -> None:
 
 def _serve_parameters() -> list[inspect.Parameter]:
     """Return one parameter per option of `Config`, and `--demo`."""
-    parameters = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=each.default,
-            annotation=Annotated[
-                get_type_hints(Config)[each.name],
-                typer.Option(help=each.metadata["help"], envvar=f"OCLOK_{each.name.upper()}"),
-            ],
-        )
-        for each in dataclasses.fields(Config)
-    ]
+    hints, keyword = get_type_hints(Config), inspect.Parameter.KEYWORD_ONLY
     demo = typer.Option("--demo", help="Make a demo agent and send it traffic.")
-    parameter = inspect.Parameter(
-        "demo", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, demo]
-    )
-    return [*parameters, parameter]
+    return [
+        inspect.Parameter("demo", keyword, default=False, annotation=Annotated[bool, demo]),
+        *(
+            inspect.Parameter(
+                each.name,
+                keyword,
+                default=each.default,
+                annotation=Annotated[
+                    hints[each.name],
+                    typer.Option(help=each.metadata["help"], envvar=f"OCLOK_{each.name.upper()}"),
+                ],
+            )
+            for each in dataclasses.fields(Config)
+        ),
+    ]
 
 
 serve.__signature__ = inspect.Signature(_serve_parameters())  # type: ignore[attr-defined]
@@ -196,16 +197,15 @@ def set_agent(
     """Change settings, or the state: active, paused or archived."""
     from pydantic import ValidationError
 
-    from oclok.errors import InputError
     from oclok.service.requests import SettingsChange
 
     parsed = {name: _value(text) for name, _, text in (each.partition("=") for each in changes)}
     try:
-        SettingsChange(**parsed)
+        change = SettingsChange(**parsed)
     except ValidationError as reason:
         first = reason.errors()[0]
         raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
-    _lifecycle(storage).change(agent, parsed)
+    _lifecycle(storage).change(agent, change.given())
 
 
 @agents_app.command()
@@ -218,7 +218,7 @@ def reset(agent: Agent, storage: Storage = DEFAULT) -> None:
 def clone(
     agent: Agent,
     name: Annotated[str, typer.Argument(help="The name of the new agent.")],
-    learned: Annotated[bool, typer.Option(help="With what was learned.")] = True,
+    learned: Annotated[bool, typer.Option(help="With the log.")] = True,
     storage: Storage = DEFAULT,
 ) -> None:
     """Make another agent with the same settings."""
@@ -265,6 +265,12 @@ def _value(text: str) -> Any:
 keys_app = typer.Typer(help="Keys for those who may use the service.", no_args_is_help=True)
 
 
+def _keys(storage: str, *, create: bool = False) -> Keys:
+    from oclok.service.access import Keys
+
+    return Keys(_database(storage, create=create))
+
+
 @keys_app.command()
 def add(
     name: Annotated[str, typer.Argument(help="Whose key it is.")],
@@ -273,17 +279,13 @@ def add(
     storage: Storage = DEFAULT,
 ) -> None:
     """Make a key and print it; it cannot be seen again."""
-    from oclok.service.access import Keys
-
-    print(Keys(_database(storage, create=True)).add(name, role, agent))
+    print(_keys(storage, create=True).add(name, role, agent))
 
 
 @keys_app.command(name="list")
 def list_keys(storage: Storage = DEFAULT) -> None:
-    """List all keys, without what is secret."""
-    from oclok.service.access import Keys
-
-    for key in Keys(_database(storage)).all():
+    """List all keys, without their secrets."""
+    for key in _keys(storage).all():
         print(f"{key.id}\t{key.name}\t{','.join(sorted(key.roles))}\t{key.agent or 'all agents'}")
 
 
@@ -293,8 +295,5 @@ def remove(
     storage: Storage = DEFAULT,
 ) -> None:
     """Remove a key: it is refused within a second."""
-    from oclok.errors import InputError
-    from oclok.service.access import Keys
-
-    if not Keys(_database(storage)).remove(number):
+    if not _keys(storage).remove(number):
         raise InputError(f"there is no key {number}")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from oclok.errors import InputError, OclokError, StorageError
 from oclok.extras import needs
-from oclok.service.calls import Call, Calls, ClientDecision, Steps
+from oclok.service.calls import Call, Calls, ClientDecision
 
 with needs("service"):
     import httpx
@@ -24,19 +24,11 @@ AGAIN = (502, 503, 504)
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Method = Callable[Concatenate[Calls, P], Steps[R]]
+Method = Callable[Concatenate[Calls, P], Call[R]]
+_CALLS = Calls()
 
 
 class _Base:
-    """What both clients have in common.
-
-    Args:
-        url: where it is, such as "http://127.0.0.1:8000".
-        key: made by `oclok keys add`, if it has keys.
-        agent: the name of the agent that is asked; `client["other"]` asks another one.
-        timeout: seconds that an answer may take.
-    """
-
     http: Any
     _kind: type[Any]
 
@@ -56,36 +48,17 @@ class _Base:
         other.agent, other.http = agent, self.http
         return other
 
-    def _request(self, call: Call) -> dict[str, Any]:
+    def _request(self, call: Call[Any]) -> dict[str, Any]:
         headers = {} if call.key is None else {"Idempotency-Key": call.key}
         url = f"/v1/agents/{quote(self.agent, safe='')}{call.path}"
         return {"method": call.method, "url": url, "json": call.body, "headers": headers}
 
 
-def _pause(call: Call, pause: float | None, answer: httpx.Response | Exception) -> float | None:
-    """Return after how many seconds to try again; None if this is the answer."""
-    is_safe = call.is_safe or call.key is not None
-    if isinstance(answer, Exception):
-        if pause is None or not (is_safe or isinstance(answer, httpx.ConnectError)):
-            raise StorageError(f"the service cannot be reached: {answer}") from None
-        return pause
-    if not is_safe or answer.status_code not in AGAIN or pause is None:
-        return None
-    wait = answer.headers.get("Retry-After", "")
-    return float(wait) if wait.isdigit() else pause
-
-
 def _sync(method: Method[P, R]) -> Callable[Concatenate[Client, P], R]:
     @wraps(method)
     def run(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        steps = method(_CALLS, *args, **kwargs)
-        try:
-            call = next(steps)
-            while True:
-                call = steps.send(self._call(call))
-        except StopIteration as end:
-            result: R = end.value
-            return result
+        call = method(_CALLS, *args, **kwargs)
+        return call.read(self._answer(call))
 
     return run
 
@@ -95,19 +68,10 @@ def _async(
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]]:
     @wraps(method)
     async def run(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        steps = method(_CALLS, *args, **kwargs)
-        try:
-            call = next(steps)
-            while True:
-                call = steps.send(await self._call(call))
-        except StopIteration as end:
-            result: R = end.value
-            return result
+        call = method(_CALLS, *args, **kwargs)
+        return call.read(await self._answer(call))
 
     return run
-
-
-_CALLS = Calls()
 
 
 class Client(_Base):
@@ -116,7 +80,7 @@ class Client(_Base):
     Args:
         url: where it is, such as "http://127.0.0.1:8000".
         key: made by `oclok keys add`, if it has keys.
-        agent: the name of the agent that is asked; `client["other"]` asks another one.
+        agent: the name of the agent; `client["other"]` is a client of another one.
         timeout: seconds that an answer may take.
 
     Decisions, outcomes and observations have ids, so that calls can be repeated without harm: each
@@ -151,7 +115,7 @@ class Client(_Base):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(self, call: Call) -> Any:
+    def _answer(self, call: Call[Any]) -> Any:
         for pause in (*PAUSES, None):
             answer: httpx.Response | Exception
             try:
@@ -166,14 +130,7 @@ class Client(_Base):
 
 
 class AsyncClient(_Base):
-    """The agents of a service, for asyncio: the methods of `Client`, awaited.
-
-    Args:
-        url: where it is, such as "http://127.0.0.1:8000".
-        key: made by `oclok keys add`, if it has keys.
-        agent: the name of the agent that is asked; `client["other"]` asks another one.
-        timeout: seconds that an answer may take.
-    """
+    """The agents of a service, for asyncio: as `Client`, with methods to be awaited."""
 
     http: httpx.AsyncClient
     _kind = httpx.AsyncClient
@@ -203,7 +160,7 @@ class AsyncClient(_Base):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _call(self, call: Call) -> Any:
+    async def _answer(self, call: Call[Any]) -> Any:
         for pause in (*PAUSES, None):
             answer: httpx.Response | Exception
             try:
@@ -217,8 +174,22 @@ class AsyncClient(_Base):
         raise AssertionError  # the last attempt returns or raises
 
 
+def _pause(
+    call: Call[Any], pause: float | None, answer: httpx.Response | Exception
+) -> float | None:
+    """Return the seconds until the next attempt; None if this is the answer."""
+    if isinstance(answer, Exception):
+        if pause is None or not (call.is_safe or isinstance(answer, httpx.ConnectError)):
+            raise StorageError(f"the service cannot be reached: {answer}") from None
+        return pause
+    if not call.is_safe or answer.status_code not in AGAIN or pause is None:
+        return None
+    wait = answer.headers.get("Retry-After", "")
+    return float(wait) if wait.isdigit() else pause
+
+
 def _checked(answer: Any) -> Any:
-    """Return the body of an answer, or raise what it says."""
+    """Return the body of an answer, or raise its error."""
     if answer.status_code == 204:
         return None
     try:

@@ -1,5 +1,5 @@
 """Answers that are not computed, sent or even packed again while nothing has changed."""
-# Tested in tests/service/test_page.py: answers are asked for twice over HTTP.
+# Tested in tests/service/test_page.py: answers are requested twice over HTTP.
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ LEAST_BYTES = 1_000
 
 def answered(request: Request, version: str, make: Callable[[], Any]) -> Response:
     """Return what `make` does as JSON, or 304 if the client has this version of it."""
-    tag = etag(version.encode())
+    tag = etag(f"{version} {request.url.query}".encode())
+    return packed(request, tag, "application/json", lambda: to_json(make()))
+
+
+def packed(request: Request, tag: str, kind: str, make: Callable[[], bytes]) -> Response:
+    """Return content that the client keeps and revalidates; compressed if it may be."""
+    headers = {"ETag": tag}
     if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers={"ETag": tag})
-    return packed(request, to_json(make()), "application/json", tag)
-
-
-def packed(request: Request, content: bytes, kind: str, tag: str) -> Response:
-    """Return content that the client keeps, and asks about each time; compressed if it may be."""
-    headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        return Response(status_code=304, headers=headers)
+    content = make()
+    headers |= {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
     if len(content) >= LEAST_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
         content = gzip.compress(content, 6)

@@ -1,13 +1,14 @@
 """Oracles and features as OpenAPI describes them: one typed schema per kind.
 
-Requests are checked by `oracle_from_json` and `Schema`, whose messages name what is wrong; these
-classes only tell generated clients which fields there are.
+Requests are checked by `oracle_from_json` and `Schema`, whose messages name the mistake; these
+models only tell generated clients which fields there are.
 """
 # Tested in tests/service/test_openapi.py: forms have the fields that oracles and features have.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from inspect import Parameter
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import (
     BaseModel,
@@ -16,103 +17,66 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     TypeAdapter,
+    create_model,
 )
 from pydantic_core import CoreSchema
 
-#: One label per arm, or the name of a feature that holds it.
-Labels = str | list[str | int]
-#: One number per arm, or the name of a feature that holds it.
-Numbers = str | list[float]
-Seconds = Annotated[float | None, Field(description="Longest time for the search, in seconds.")]
+from oclok.oracles.arguments import oracle_kinds, parameters_of
+
+Node = str | int
+Bounds = list[float | None] | None
+
+
+def _labels(example: str) -> Any:
+    """Return the type of one label per arm, or the name of a feature that holds it."""
+    return Annotated[str | list[Node], Field(examples=[example])]
+
+
+#: Types of the arguments of oracles, by name.
+ARGUMENTS: dict[str, Any] = {
+    "k": Annotated[int, Field(ge=1, examples=[5])],
+    "reward": Annotated[str, Field(description="NumPy function of the sum, such as log1p.")],
+    "costs": Annotated[str | list[float], Field(examples=["price"])],
+    "budget": Annotated[float, Field(examples=[100])],
+    "groups": Annotated[str | list[Node | float | bool | None], Field(examples=["city"])],
+    "limits": Annotated[int | dict[str, int], Field(examples=[2])],
+    "left": _labels("sender"),
+    "right": _labels("receiver"),
+    "tail": _labels("from"),
+    "head": _labels("to"),
+    "source": Annotated[Node, Field(examples=["depot"])],
+    "target": Annotated[Node, Field(examples=["customer"])],
+    "at_most": bool,
+    "solver": Literal["exact", "greedy"],
+    "epsilon": float,
+    "ell": float,
+    "seed": int,
+    "A": Annotated[list[list[float]], Field(examples=[[[1, 1, 1]]])],
+    "lower": Annotated[Bounds, Field(examples=[[None]])],
+    "upper": Annotated[Bounds, Field(examples=[[2]])],
+    "time_limit": Annotated[float, Field(description="Longest time for the search, in seconds.")],
+}
 
 
 class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class TopK(_Form):
-    """The k arms with the largest index."""
-
-    kind: Literal["TopK"]
-    k: int = Field(ge=1, examples=[5])
-    reward: str | None = Field(None, description="NumPy function of the sum, such as log1p.")
-
-
-class Knapsack(_Form):
-    """Arms whose costs fit into a budget."""
-
-    kind: Literal["Knapsack"]
-    costs: Numbers = Field(examples=["price"])
-    budget: float = Field(examples=[100])
-    time_limit: Seconds = None
+def _form(kind: str, oracle: type) -> type[_Form]:
+    """Return the model of an oracle: the arguments of its constructor."""
+    fields: dict[str, Any] = {"kind": (Literal[kind], ...)}
+    for name, argument in parameters_of(oracle).items():
+        if argument.default is Parameter.empty:
+            fields[name] = ARGUMENTS[name], ...
+        else:
+            none = argument.default is None
+            fields[name] = ARGUMENTS[name] | None if none else ARGUMENTS[name], argument.default
+    summary = (oracle.__doc__ or "").splitlines()[0]
+    return create_model(kind, __base__=_Form, __doc__=summary, **fields)
 
 
-class Partition(_Form):
-    """At most so many arms of each group."""
-
-    kind: Literal["Partition"]
-    groups: str | list[str | int | float | bool | None] = Field(examples=["city"])
-    limits: int | dict[str, int] = Field(examples=[2])
-
-
-class Matching(_Form):
-    """Arms that are edges, no two of which share a node."""
-
-    kind: Literal["Matching"]
-    left: Labels = Field(examples=["worker"])
-    right: Labels = Field(examples=["task"])
-    k: int | None = None
-    at_most: bool = False
-
-
-class Coverage(_Form):
-    """k nodes whose edges cover the most."""
-
-    kind: Literal["Coverage"]
-    left: Labels = Field(examples=["sender"])
-    right: Labels = Field(examples=["receiver"])
-    k: int = Field(ge=1, examples=[3])
-    solver: Literal["exact", "greedy"] = "exact"
-    time_limit: Seconds = None
-
-
-class TIMPlus(_Form):
-    """k seeds that influence the most nodes."""
-
-    kind: Literal["TIMPlus"]
-    left: Labels = Field(examples=["sender"])
-    right: Labels = Field(examples=["receiver"])
-    k: int = Field(ge=1, examples=[3])
-    epsilon: float = 0.1
-    ell: float = 1
-    seed: int | None = None
-    time_limit: Seconds = None
-
-
-class Path(_Form):
-    """A path from source to target."""
-
-    kind: Literal["Path"]
-    tail: Labels = Field(examples=["from"])
-    head: Labels = Field(examples=["to"])
-    source: str | int = Field(examples=["depot"])
-    target: str | int = Field(examples=["customer"])
-
-
-class Program(_Form):
-    """Linear constraints: lower ≤ A x ≤ upper, where x says which arms are chosen."""
-
-    kind: Literal["Program"]
-    A: list[list[float]] = Field(examples=[[[1, 1, 1]]])
-    lower: list[float | None] | None = Field(None, examples=[[None]])
-    upper: list[float | None] | None = Field(None, examples=[[2]])
-    time_limit: Seconds = None
-
-
-Oracle = Annotated[
-    TopK | Knapsack | Partition | Matching | Coverage | TIMPlus | Path | Program,
-    Field(discriminator="kind"),
-]
+FORMS = {kind: _form(kind, oracle) for kind, oracle in oracle_kinds().items()}
+Oracle: Any = Annotated[Union[tuple(FORMS.values())], Field(discriminator="kind")]  # noqa: UP007
 
 FeatureKind = Literal["number", "boolean", "category", "list", "timestamp", "ignored"]
 

@@ -15,10 +15,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from oclok.posterior import MixturePosterior
-from oclok.service.answers import FeatureCurve, Kernel, Learned
 from oclok.service.decisions import logged
 from oclok.service.packing import records
 from oclok.service.replica import Replica
+from oclok.service.reports import FeatureCurve, Kernel, Learned
 from oclok.service.service import Service
 
 #: Arms that features are varied of, decisions that these are taken from, and values per feature.
@@ -34,7 +34,9 @@ _known: WeakKeyDictionary[Replica, tuple[int, Learned]] = WeakKeyDictionary()
 
 
 def version(replica: Replica) -> int:
-    """Return after how many steps of learning `learned` was, or will be, computed."""
+    """Return after how many steps of learning `learned` was, or will be, computed; -1 if never."""
+    if not replica.settings.get("explain", True):
+        return -1
     steps = replica.learner.steps
     known = _known.get(replica)
     return steps if known is None or steps > GROWTH * known[0] else known[0]
@@ -43,6 +45,8 @@ def version(replica: Replica) -> int:
 def learned(service: Service, replica: Replica) -> Learned:
     """Return what the agent has learned, not always of this very moment."""
     steps = version(replica)
+    if steps < 0:
+        return Learned(features=[], kernels=[])
     known = _known.get(replica)
     if known is None or known[0] != steps:
         known = steps, Learned(features=_curves(service, replica), kernels=_kernels(replica))
@@ -67,7 +71,7 @@ def _curves(service: Service, replica: Replica) -> list[FeatureCurve]:
 
 
 def _curve(replica: Replica, arms: list[dict[str, Any]], name: str) -> tuple[float, FeatureCurve]:
-    """Return the variance that a feature makes in what is expected, and its curve."""
+    """Return the variance of the expected outcome that is due to a feature, and its curve."""
     values = _values([arm.get(name) for arm in arms])
     varied = {
         row * len(values) + column: {**arm, name: value}
@@ -79,14 +83,16 @@ def _curve(replica: Replica, arms: list[dict[str, Any]], name: str) -> tuple[flo
         mean, std = policy.posterior.predict(X)
     means, stds = mean.reshape(len(arms), -1), std.reshape(len(arms), -1)
     middle, width = means.mean(axis=0), 1.96 * stds.mean(axis=0)
+    limits = replica.settings.get("outcome_range") or (-math.inf, math.inf)
+    lower, middle, upper = (np.clip(middle + z * width, *limits) for z in (-1, 0, 1))
     shown = [value if not isinstance(value, list) else f"[{len(value)}]" for value in values]
     return float(means.var(axis=1).mean()), FeatureCurve(
         name=name,
         relevance=0.0,
         values=shown,
         mean=middle.tolist(),
-        lower=(middle - width).tolist(),
-        upper=(middle + width).tolist(),
+        lower=lower.tolist(),
+        upper=upper.tolist(),
     )
 
 
@@ -103,7 +109,7 @@ def _values(seen: list[Any]) -> list[Any]:
 
 
 def _recent(service: Service, replica: Replica) -> list[dict[str, Any]]:
-    """Return the features of arms offered lately, evenly among the latest decisions."""
+    """Return features of recently offered arms, evenly among the latest decisions."""
     events = service.log.latest_decisions(replica.id, 2**53, DECISIONS)
     offered = [arm["features"] for event in events for arm in records(logged(event))]
     return offered[:: max(1, math.ceil(len(offered) / ARMS))]

@@ -86,9 +86,9 @@ class Metrics:
             for call, seconds in self._latest.items()
         }
 
-    def decided(self, agent: str) -> None:
-        """Count a decision."""
-        self._decisions.labels(agent).inc()
+    def decided(self, agent: str, count: int = 1) -> None:
+        """Count decisions."""
+        self._decisions.labels(agent).inc(count)
 
     def told(self, agent: str, result: str, count: int) -> None:
         """Count outcomes."""

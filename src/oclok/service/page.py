@@ -19,22 +19,23 @@ KINDS = {
 
 
 def page_routes() -> APIRouter:
-    """Return the routes of the page, of the API's reference, and of what they need."""
+    """Return the routes of the page, of the API's reference, and of their scripts and styles."""
     router = APIRouter(include_in_schema=False)
 
+    @router.get("/")
+    @router.get("/agents/{agent}")
+    @router.get("/agents/{agent}/decisions/{decision}")
     def page(request: Request) -> Response:
         return _served(request, "page.html")
 
+    @router.get("/docs")
     def reference(request: Request) -> Response:
         return _served(request, "reference.html")
 
+    @router.get("/static/{name:path}")
     def static(request: Request, name: str) -> Response:
         return _served(request, name)
 
-    for path in ("/", "/agents/{agent}", "/agents/{agent}/decisions/{decision}"):
-        router.add_api_route(path, page, methods=["GET"])
-    router.add_api_route("/docs", reference, methods=["GET"])
-    router.add_api_route("/static/{name:path}", static, methods=["GET"])
     return router
 
 
@@ -43,14 +44,12 @@ def _served(request: Request, name: str) -> Response:
     if found is None:
         raise HTTPException(404, f"there is no file {name!r}")
     content, kind, tag = found
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers={"ETag": tag})
-    return packed(request, content, kind, tag)
+    return packed(request, tag, kind, lambda: content)
 
 
 @cache
 def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Return content, type and entity tag of every file there is, by its path."""
+    """Return content, type and entity tag of every file, by its path."""
     folder = resources.files("oclok.service").joinpath("static")
     found = {}
     for place, prefix in ((folder, ""), (folder.joinpath("vendor"), "vendor/")):

@@ -8,120 +8,123 @@ context are joined to every action.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing_extensions import TypeAliasType
 
 from oclok.errors import FeedbackError, InputError
 from oclok.service.decisions import logged
 from oclok.service.problems import NotFoundError
-from oclok.service.requests import MOST_ARMS, AgentName, DecisionId, DecisionRequest, Number
+from oclok.service.requests import (
+    MOST_ARMS,
+    AgentName,
+    DecisionId,
+    DecisionRequest,
+    Expected,
+    FeatureName,
+    Number,
+    Value,
+)
+from oclok.service.router import Router
 from oclok.service.service import Service
 
 Version = Annotated[str, Path(pattern=r"^v1\.[01](-preview\.\d+)?$")]
-Objects = list[dict[str, Any]]
+Nested = TypeAliasType(
+    "Nested",
+    Annotated[
+        "Value | dict[FeatureName, Nested]",
+        Expected("Expected a text, a number, a boolean, a list of numbers, null, or an object"),
+    ],
+)
+Objects = list[dict[FeatureName, Nested]]
+ActionId = Annotated[str, Field(min_length=1, max_length=256, examples=["pasta"])]
 
 
-class Action(BaseModel):
+class _Model(BaseModel):
+    """Fields that are not known are ignored."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class Action(_Model):
     """An arm."""
 
-    id: Annotated[str, Field(min_length=1, max_length=256)]
-    features: Objects = []
+    id: ActionId
+    features: Objects = Field([], examples=[[{"taste": "salty"}]])
 
 
-class RankRequest(BaseModel):
+class RankRequest(_Model):
     """Actions to choose from."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "contextFeatures": [{"day": "Monday"}],
-                    "actions": [{"id": "pasta", "features": [{"taste": "salty"}]}],
-                    "eventId": "order-1",
-                }
-            ]
-        }
-    )
-
     actions: Annotated[list[Action], Field(min_length=1, max_length=MOST_ARMS)]
-    context_features: Objects = Field([], alias="contextFeatures")
+    context_features: Objects = Field([], alias="contextFeatures", examples=[[{"day": "Monday"}]])
     excluded_actions: list[str] = Field([], alias="excludedActions")
-    event_id: DecisionId | None = Field(None, alias="eventId")
+    event_id: DecisionId | None = Field(None, alias="eventId", examples=["order-1"])
 
 
-class Ranked(BaseModel):
+class Ranked(_Model):
     """An action, and the probability with which it was chosen."""
 
-    id: str
-    probability: float
+    id: ActionId
+    probability: float = Field(examples=[1.0])
 
 
-class RankAnswer(BaseModel):
+class RankAnswer(_Model):
     """Actions, the chosen one first."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "ranking": [{"id": "pasta", "probability": 1.0}],
-                    "eventId": "order-1",
-                    "rewardActionId": "pasta",
-                }
-            ]
-        }
-    )
-
     ranking: list[Ranked]
-    event_id: str = Field(serialization_alias="eventId")
-    reward_action_id: str = Field(serialization_alias="rewardActionId")
+    event_id: DecisionId = Field(serialization_alias="eventId")
+    reward_action_id: ActionId = Field(serialization_alias="rewardActionId")
 
 
-class Reward(BaseModel):
+class Reward(_Model):
     """The outcome of the chosen action."""
 
     value: Number = Field(examples=[1.0])
 
 
 def add_routes(
-    router: APIRouter, service: Service, needs: Any, problems: dict[int | str, Any]
+    router: Router,
+    service: Service,
+    decide: Callable[[str, dict[str, Any]], dict[str, Any]],
+    learn: Callable[[str, list[dict[str, Any]]], dict[str, Any]],
 ) -> None:
     """Add Rank, Reward and Activate to the routes of the API."""
-    base = "/v1/agents/{agent}/personalizer/{version}"
-    more: dict[str, Any] = {"tags": ["personalizer"], "responses": problems}
+    base, tag = "/v1/agents/{agent}/personalizer/{version}", "personalizer"
+    event_path = f"{base}/events/{{event}}"
 
-    @router.post(f"{base}/rank", status_code=201, dependencies=[needs("decide")], **more)
+    @router.call("POST", f"{base}/rank", "decide", tag, status_code=201)
     def post_rank(agent: AgentName, version: Version, request: RankRequest) -> RankAnswer:
         """Choose one action; the same `eventId` again gives the same answer."""
         event_id = request.event_id or secrets.token_hex(12)
-        asked = {
+        translated = {
             "arms": [{"id": each.id, "features": flat(each.features)} for each in request.actions],
             "context": flat(request.context_features) or None,
             "exclude": request.excluded_actions,
             "id": event_id,
         }
         try:
-            checked = DecisionRequest.model_validate(asked)
+            checked = DecisionRequest.model_validate(translated)
         except ValidationError as reason:
             first = reason.errors()[0]
             raise InputError(f"{'/'.join(map(str, first['loc']))}: {first['msg']}") from None
-        answer = service.decide(agent, checked.model_dump())
+        answer = decide(agent, checked.model_dump())
         event = service.log.decision(service.replica(agent).id, event_id)
         if event is None or not answer["chosen"]:
             raise NotFoundError(f"event {event_id!r} has no action")
         body = logged(event)
-        first = answer["chosen"][0]["id"]
+        best = answer["chosen"][0]["id"]
         order = sorted(
             zip(body["ids"], body["index"], body["propensity"], strict=True),
-            key=lambda row: (row[0] != first, -row[1]),
+            key=lambda row: (row[0] != best, -row[1]),
         )
         ranking = [Ranked(id=str(arm), probability=float(p)) for arm, _, p in order]
-        return RankAnswer(ranking=ranking, event_id=event_id, reward_action_id=str(first))
+        return RankAnswer(ranking=ranking, event_id=event_id, reward_action_id=str(best))
 
-    @router.post(
-        f"{base}/events/{{event}}/reward", status_code=204, dependencies=[needs("learn")], **more
-    )
+    @router.call("POST", f"{event_path}/reward", "learn", tag, status_code=204)
     def post_reward(agent: AgentName, version: Version, event: DecisionId, reward: Reward) -> None:
         """Learn the outcome of the action that was chosen."""
         replica = service.read_changes(agent)
@@ -130,18 +133,16 @@ def add_routes(
         except (FeedbackError, StopIteration):
             raise NotFoundError(f"there is no event {event!r}") from None
         item = {"decision": event, "arm": arm, "outcome": reward.value}
-        answer = service.learn(agent, [item | {"correct": False, "accept": False}])
+        answer = learn(agent, [item | {"correct": False, "accept": False}])
         if answer["rejected"]:
             raise InputError(answer["rejected"][0]["reason"])
 
-    @router.post(
-        f"{base}/events/{{event}}/activate", status_code=204, dependencies=[needs("learn")], **more
-    )
+    @router.call("POST", f"{event_path}/activate", "learn", tag, status_code=204)
     def post_activate(agent: AgentName, version: Version, event: DecisionId) -> None:
         """Do nothing: every decision waits for its outcome."""
 
 
-def flat(objects: Objects) -> dict[str, Any]:
+def flat(objects: list[dict[str, Any]]) -> dict[str, Any]:
     """Return feature objects as one, nested names joined by dots.
 
     Examples:

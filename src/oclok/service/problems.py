@@ -1,9 +1,10 @@
-"""Errors as `application/problem+json`: what was wrong, what was seen, what was expected."""
+"""Errors as `application/problem+json`, with the value seen and the value expected."""
 # Tested in tests/service/test_routes.py: errors are seen as answers.
 
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,26 +13,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from oclok.errors import InputError, OclokError, StorageError
+from oclok.errors import OclokError, StorageError
 
 LOGGER = logging.getLogger("oclok.service")
-TITLES = {
-    400: "Bad request",
-    401: "No valid key",
-    403: "Not allowed",
-    404: "Not found",
-    405: "Method not allowed",
-    408: "Too slow",
-    409: "Conflict",
-    413: "Too large",
-    415: "Unsupported media type",
-    422: "Wrong input",
-    500: "Internal error",
-    503: "Not available now",
-}
 #: Seconds after which to try again if the database cannot be reached.
 RETRY_AFTER = 1
-#: Problems of a request that are told one by one.
+#: Problems of a request that are listed one by one.
 MOST_ERRORS = 20
 
 
@@ -44,7 +31,11 @@ class BusyError(OclokError):
 
 
 class ConflictError(OclokError):
-    """What is there differs from what was asked for."""
+    """The request contradicts the present state."""
+
+
+#: Statuses of errors; of all others 422.
+STATUSES = {NotFoundError: 404, ConflictError: 409, StorageError: 503, BusyError: 503}
 
 
 def problem(status: int, detail: str, **more: Any) -> JSONResponse:
@@ -54,7 +45,7 @@ def problem(status: int, detail: str, **more: Any) -> JSONResponse:
         headers["Retry-After"] = str(RETRY_AFTER)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    body = {"type": "about:blank", "title": TITLES.get(status, "Error"), "status": status}
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
     return JSONResponse(
         {**body, "detail": detail, **more},
         status,
@@ -84,14 +75,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(OclokError)
     def wrong(request: Request, error: OclokError) -> JSONResponse:
-        status = 422
-        if isinstance(error, NotFoundError):
-            status = 404
-        elif isinstance(error, ConflictError):
-            status = 409
-        elif isinstance(error, StorageError | BusyError):
-            status = 503
-        return problem(status, str(error))
+        found = (status for kind, status in STATUSES.items() if isinstance(error, kind))
+        return problem(next(found, 422), str(error))
 
     @app.exception_handler(sa.exc.SQLAlchemyError)
     def unreachable(request: Request, error: sa.exc.SQLAlchemyError) -> JSONResponse:
@@ -102,6 +87,3 @@ def install(app: FastAPI) -> None:
     def unexpected(request: Request, error: Exception) -> JSONResponse:
         LOGGER.exception("%s %s failed", request.method, request.url.path, exc_info=error)
         return problem(500, "an error of the service; its log says more")
-
-
-__all__ = ["BusyError", "ConflictError", "InputError", "NotFoundError", "install", "problem"]

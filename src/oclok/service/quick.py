@@ -1,7 +1,7 @@
 """The two calls of every round, decisions and outcomes, without what FastAPI does for any call.
 
 Bodies are parsed and checked in one pass over the bytes. What this reader takes, the models of
-`requests` take as well, with the same values; whatever it refuses goes the usual way, which either
+`requests` take as well, with the same values; everything else goes the usual way, which either
 takes it or says what is wrong. So descriptions and messages have one source, `requests`.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.json import Decoder
+from msgspec.structs import asdict
 from pydantic_core import to_json
 
 from oclok.service import requests
@@ -68,7 +68,7 @@ class Decision(Struct, forbid_unknown_fields=True):
 
 
 class Outcome(Struct, forbid_unknown_fields=True, gc=False):
-    """What came of a chosen arm."""
+    """The outcome of a chosen arm."""
 
     decision: DecisionId
     arm: ArmId
@@ -79,7 +79,7 @@ class Outcome(Struct, forbid_unknown_fields=True, gc=False):
 
 _DECISION = Decoder(Decision)
 _OUTCOMES = Decoder(Annotated[list[Outcome], Meta(min_length=1, max_length=MOST_OUTCOMES)])
-#: Whatever else can be asked for, as it is if left out.
+#: Other fields of a request, as they are if left out.
 _ABSENT = {
     name: field.default
     for name, field in requests.DecisionRequest.model_fields.items()
@@ -89,56 +89,47 @@ _ABSENT = {
 
 def read_decision(body: bytes) -> dict[str, Any]:
     """Return a request for a decision; `MsgspecError` if it is not of the plain kind."""
-    asked = _DECISION.decode(body)
-    arms = [{"id": arm.id, "features": arm.features} for arm in asked.arms]
-    given = {name: getattr(asked, name) for name in Decision.__struct_fields__}
-    return {**_ABSENT, **given, "arms": arms}
+    request = _DECISION.decode(body)
+    return {**_ABSENT, **asdict(request), "arms": [asdict(arm) for arm in request.arms]}
 
 
 def read_outcomes(body: bytes) -> list[dict[str, Any]]:
     """Return outcomes; `MsgspecError` if they are not of the plain kind."""
-    names = Outcome.__struct_fields__
-    return [{name: getattr(item, name) for name in names} for item in _OUTCOMES.decode(body)]
-
-
-@dataclass(frozen=True)
-class Quick:
-    """How a call is answered without FastAPI.
-
-    Attributes:
-        read: turns a body into what `call` takes; `MsgspecError` if it does not know it.
-        call: `(agent, request) → answer`, as values for JSON; runs in a thread.
-        knows: whether an agent can be asked at once; the others go the usual way.
-        status: of the answer.
-    """
-
-    read: Callable[[bytes], Any]
-    call: Callable[[str, Any], Any]
-    knows: Callable[[str], bool]
-    status: int
-
-    async def answer(self, request: Request) -> Response | None:
-        """Return the answer; None if the usual way has to give it."""
-        agent = request.path_params["agent"]
-        if not self.knows(agent) or "idempotency-key" in request.headers:
-            return None
-        try:
-            asked = self.read(await request.body())
-        except (MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(_POOL, self.call, agent, asked)
-        return Response(to_json(answer), self.status, media_type="application/json")
+    return [asdict(item) for item in _OUTCOMES.decode(body)]
 
 
 _POOL = ThreadPoolExecutor(THREADS, thread_name_prefix="oclok-request")
 
 
-def quickly(quick: Quick) -> Callable[[Endpoint], Endpoint]:
-    """Let a call be answered by `quick` where it can; for routes of class `QuickRoute`."""
+def quickly(
+    read: Callable[[bytes], Any],
+    call: Callable[[str, Any], Any],
+    knows: Callable[[str], bool],
+    status: int,
+) -> Callable[[Endpoint], Endpoint]:
+    """Let a call of a `QuickRoute` be answered without FastAPI where it can.
+
+    Args:
+        read: turns a body into the request for `call`; `MsgspecError` if it does not know it.
+        call: `(agent, request) → answer`, as values for JSON; runs in a thread.
+        knows: whether an agent is in memory; the others go the usual way.
+        status: of the answer.
+    """
+
+    async def answer(request: Request) -> Response | None:
+        agent = request.path_params["agent"]
+        if not knows(agent) or "idempotency-key" in request.headers:
+            return None
+        try:
+            parsed = read(await request.body())
+        except (MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        loop = asyncio.get_running_loop()
+        made = await loop.run_in_executor(_POOL, call, agent, parsed)
+        return Response(to_json(made), status, media_type="application/json")
 
     def decorate(endpoint: Endpoint) -> Endpoint:
-        endpoint.quick = quick  # type: ignore[attr-defined]
+        endpoint.quick = answer  # type: ignore[attr-defined]
         return endpoint
 
     return decorate
@@ -150,11 +141,11 @@ class QuickRoute(APIRoute):
     def get_route_handler(self) -> Handler:
         """Return what answers a request: the quick way if there is one and it can."""
         usual: Handler = super().get_route_handler()
-        quick: Quick | None = getattr(self.endpoint, "quick", None)
+        quick = getattr(self.endpoint, "quick", None)
         if quick is None:
             return usual
 
         async def handle(request: Request) -> Response:
-            return await quick.answer(request) or await usual(request)
+            return await quick(request) or await usual(request)
 
         return handle

@@ -28,8 +28,8 @@ MOST_DECISIONS = 1_000
 LARGEST_INTEGER = 2**53
 
 
-class _Expected:
-    """Says what is expected, in place of what each part of a union would say."""
+class Expected:
+    """Replaces the messages of a union's parts by one."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -42,26 +42,35 @@ class _Expected:
         )
 
 
-AgentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-DecisionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:~-]{1,128}$")]
+AgentName = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["couriers"])
+]
+DecisionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:~-]{1,128}$", examples=["order-1"])]
 FeatureName = Annotated[str, Field(min_length=1, max_length=128)]
 Integer = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 ArmId = Annotated[
     Annotated[str, Field(min_length=1, max_length=256)] | Integer,
-    _Expected("Expected a text of 1 to 256 characters, or a whole number up to 2^53"),
+    Expected("Expected a text of 1 to 256 characters, or a whole number up to 2^53"),
+    Field(examples=["courier-7"]),
 ]
+ArmIds = Annotated[list[ArmId], Field(max_length=MOST_ARMS)]
 Number = Annotated[float, Field(ge=-LARGEST_OUTCOME, le=LARGEST_OUTCOME)]
 Text = Annotated[str, Field(max_length=1_000)]
 Numbers = Annotated[list[Number], Field(min_length=1, max_length=MOST_NUMBERS)]
 Value = Annotated[
     Text | bool | Integer | Number | Numbers | None,
     Field(union_mode="left_to_right"),
-    _Expected(
+    Expected(
         f"Expected a text of up to 1,000 characters, a number up to {LARGEST_OUTCOME:g}, a "
         f"boolean, a list of 1 to {MOST_NUMBERS:,} numbers, or null"
     ),
 ]
-Features = Annotated[dict[FeatureName, Value], Field(min_length=1, max_length=MOST_FEATURES)]
+Features = Annotated[
+    dict[FeatureName, Value],
+    Field(min_length=1, max_length=MOST_FEATURES, examples=[{"years": 3.5, "city": "Lima"}]),
+]
+Share = Annotated[float, Field(gt=0, lt=1)]
+Measures = Annotated[dict[FeatureName, Number], Field(min_length=1)]
 
 
 def _json(value: Any) -> Any:
@@ -99,29 +108,29 @@ FeatureForms = Annotated[
 ]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Takes the declared types only, without conversion."""
+
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class Forgetting(_Strict):
+class Forgetting(Strict):
     """How to forget old outcomes: one of the two."""
 
     window: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
-        None, description="Outcomes that count: the latest ones."
+        None, description="How many of the latest outcomes count."
     )
-    discount: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="By which the weight of all outcomes is multiplied at every update."
-    )
+    discount: Share | None = Field(None, description="Factor of all weights at every update.")
 
 
-class Sort(_Strict):
+class Sort(Strict):
     """The arms that come first by a feature: the smallest, or the largest if descending."""
 
     sort: FeatureName = Field(examples=["price"])
     descending: bool = False
 
 
-class Score(_Strict):
+class Score(Strict):
     """The feasible set with the largest sum of a feature."""
 
     score: FeatureName = Field(examples=["rating"])
@@ -129,178 +138,119 @@ class Score(_Strict):
 
 Baseline = Annotated[
     Literal["chosen", "uniform"] | Sort | Score,
-    Field(
-        description="How it was done before; what each decision says as `chosen`, at random, or "
-        "by a feature."
-    ),
-    _Expected('Expected "chosen", "uniform", {"sort": a feature} or {"score": a feature}'),
+    Field(description="The old way: the request's `chosen`, at random, or by a feature."),
+    Expected('Expected "chosen", "uniform", {"sort": a feature} or {"score": a feature}'),
 ]
 
 
-class Settings(_Strict):
-    """An agent's settings; `PATCH` changes all but `features` and `outcome_range`."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "oracle": {"kind": "Partition", "groups": "city", "limits": 2},
-                    "outcome_range": [0, 5],
-                    "deadline": 3600,
-                }
-            ]
-        }
+class _Changeable(Strict):
+    oracle: OracleForm | None = None
+    deadline: Annotated[float, Field(gt=0, le=1e9)] | None = Field(
+        None, description="Seconds after which an outcome counts as lost.", examples=[3600]
     )
-
-    oracle: OracleForm
-    features: FeatureForms | None = None
-    outcome_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
-    deadline: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    default_outcome: Number | None = None
+    default_outcome: Number | None = Field(None, description="Learned for a lost outcome.")
     mode: Literal["live", "shadow"] = "live"
     policy: Literal["ucb", "thompson"] = Field("ucb", description="How to explore.")
     exploration: Annotated[float, Field(ge=0, le=100)] | None = Field(
         None, description="Of ucb: standard deviations that the index adds; null: learned."
     )
     forgetting: Forgetting | None = None
-    outcome_weights: Annotated[dict[FeatureName, Number], Field(min_length=1)] | None = Field(
-        None, description="An outcome may be an object of measures; it is their weighted sum."
+    outcome_weights: Measures | None = Field(
+        None, description="Outcomes may be objects of measures: these weigh their sum."
     )
     request_oracles: bool = Field(True, description="Whether a request may bring its own oracle.")
-    holdout: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.0, description="Share of decisions that the baseline makes: the control group."
-    )
+    explain: bool = Field(True, description="Whether to compute reasons, evidence and curves.")
+    holdout: float = Field(0.0, ge=0, lt=1, description="Share of decisions in the control group.")
     baseline: Baseline | None = None
-    guard: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="Share of the baseline's reward that may be lost at any time."
+    guard: Share | None = Field(None, description="Share of the baseline's reward at risk.")
+
+
+class Settings(_Changeable):
+    """An agent's settings; `PATCH` changes all but `features` and `outcome_range`."""
+
+    oracle: OracleForm
+    features: FeatureForms | None = None
+    outcome_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
+        None, examples=[[0, 5]]
     )
 
 
-class SettingsChange(_Strict):
+class SettingsChange(_Changeable):
     """Settings to change; those left out stay as they are."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "paused"}]})
+    state: Literal["active", "paused", "archived"] = Field("active", examples=["paused"])
 
-    oracle: OracleForm | None = None
-    deadline: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    default_outcome: Number | None = None
-    mode: Literal["live", "shadow"] = "live"
-    policy: Literal["ucb", "thompson"] = "ucb"
-    exploration: Annotated[float, Field(ge=0, le=100)] | None = None
-    forgetting: Forgetting | None = None
-    outcome_weights: Annotated[dict[FeatureName, Number], Field(min_length=1)] | None = None
-    request_oracles: bool = True
-    holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    baseline: Baseline | None = None
-    guard: Annotated[float, Field(gt=0, lt=1)] | None = None
-    state: Literal["active", "paused", "archived"] = "active"
+    def given(self) -> dict[str, Any]:
+        """Return the settings to change."""
+        return self.model_dump(include=self.model_fields_set)
 
 
-class Clone(_Strict):
+class Clone(Strict):
     """The agent to make."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "b", "learned": True}]})
-
-    name: AgentName
+    name: AgentName = Field(examples=["couriers-2"])
     learned: bool = Field(True, description="Whether it knows what this one has learned.")
 
 
-class Erasure(_Strict):
+class Erasure(Strict):
     """What to erase: one of the two."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"arm": "courier-7"}]})
-
-    arm: ArmId | None = None
+    arm: ArmId | None = Field(None, examples=["courier-7"])
     decision: DecisionId | None = None
 
 
-class Arm(_Strict):
+class Arm(Strict):
     """One thing that can be chosen."""
 
     id: ArmId
     features: Features
 
 
-class DecisionRequest(_Strict):
+class DecisionRequest(Strict):
     """Arms to choose from."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "order-1",
-                    "arms": [
-                        {"id": "courier-7", "features": {"years": 3.5, "city": "Lima"}},
-                        {"id": "courier-9", "features": {"years": 0.5, "city": "Oslo"}},
-                    ],
-                }
-            ]
-        }
-    )
 
     arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS)]
     context: Features | None = Field(
         None, description="Features of this decision, such as the user's, joined to every arm."
     )
     oracle: OracleForm | None = None
-    include: Annotated[list[ArmId], Field(max_length=MOST_ARMS)] = []
-    exclude: Annotated[list[ArmId], Field(max_length=MOST_ARMS)] = []
-    id: DecisionId | None = None
-    chosen: Annotated[list[ArmId], Field(max_length=MOST_ARMS)] | None = Field(
-        None,
-        description="What the deciding system has chosen, in shadow mode, or what the baseline "
-        'would choose, if that is "chosen".',
+    include: ArmIds = []
+    exclude: ArmIds = []
+    id: DecisionId | None = Field(None, examples=["order-1"])
+    chosen: ArmIds | None = Field(
+        None, description="The choice of the deciding system (shadow mode), or of the baseline."
     )
     unit: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
-        None, description="A user, say, who stays in one group of the control group's experiment."
+        None, description="Stays in one group of the experiment: a user, say."
     )
     time_budget: Annotated[float, Field(gt=0, le=3600)] | None = Field(
-        None, description="Longest search of the oracle in seconds, if shorter than the server's."
+        None, description="Seconds of the oracle's search, if fewer than the server's limit."
     )
 
 
-class DecisionBatch(_Strict):
+class DecisionBatch(Strict):
     """Several decisions, made in one call: all of them or none."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"decisions": [{"arms": [{"id": "a", "features": {"years": 3.5}}]}]}]
-        }
-    )
 
     decisions: Annotated[list[DecisionRequest], Field(min_length=1, max_length=MOST_DECISIONS)]
 
 
-class OutcomeItem(_Strict):
-    """What came of a chosen arm."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"decision": "order-1", "arm": "courier-7", "outcome": 4.2}]
-        }
-    )
+class OutcomeItem(Strict):
+    """The outcome of a chosen arm."""
 
     decision: DecisionId
     arm: ArmId
-    outcome: Number | Annotated[dict[FeatureName, Number], Field(min_length=1)] | None = Field(
-        None,
-        description="Left out where it was not seen. An object is weighed by `outcome_weights`.",
+    outcome: Number | Measures | None = Field(
+        None, description="Null if unseen; an object is weighed by the agent.", examples=[4.2]
     )
-    correct: bool = Field(False, description="Replace the outcome told before.")
+    correct: bool = Field(False, description="Replace the outcome sent before.")
     accept: bool = Field(False, description="Learn the outcome that was quarantined.")
 
 
-class Observation(_Strict):
+class Observation(Strict):
     """An outcome of the past that belongs to no decision."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"features": {"years": 3.5, "city": "Lima"}, "outcome": 4.2}]
-        }
-    )
-
     features: Features
-    outcome: Number
+    outcome: Number = Field(examples=[4.2])
 
 
 OutcomeItems = Annotated[list[OutcomeItem], Field(min_length=1, max_length=MOST_OUTCOMES)]

@@ -4,116 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Body, Header, Path, Query, Request, Response
 
 from oclok import __version__
-from oclok.service import learned, views
+from oclok.service import answers, learned, reports, requests, views
 from oclok.service.access import ROLES, Access
-from oclok.service.answers import (
-    AgentAnswer,
-    AgentRow,
-    Alive,
-    AuditEntry,
-    BatchAnswer,
-    Comparison,
-    DecisionAnswer,
-    DecisionDetails,
-    DecisionRow,
-    Erased,
-    History,
-    Learned,
-    Lift,
-    Me,
-    ObservationsAnswer,
-    OutcomesAnswer,
-    Problem,
-    Server,
-    Status,
-)
 from oclok.service.background import Background
 from oclok.service.conditional import answered
+from oclok.service.decisions import RESULTS
 from oclok.service.history import Range, history
 from oclok.service.lifecycle import Lifecycle
 from oclok.service.metrics import Metrics
 from oclok.service.personalizer import add_routes
 from oclok.service.problems import problem
-from oclok.service.quick import Quick, QuickRoute, quickly, read_decision, read_outcomes
-from oclok.service.requests import (
-    AgentName,
-    Clone,
-    DecisionBatch,
-    DecisionId,
-    DecisionRequest,
-    Erasure,
-    Observations,
-    OutcomeItems,
-    Settings,
-    SettingsChange,
-)
+from oclok.service.quick import quickly, read_decision, read_outcomes
+from oclok.service.replica import Replica
+from oclok.service.requests import AgentName, DecisionId
+from oclok.service.router import Bearer, Router, authorization, problems
 from oclok.service.service import Service
 
-UNCHANGED: dict[int | str, dict[str, Any]] = {
-    304: {"description": "As in the answer whose ETag is in If-None-Match."}
-}
-PROBLEM = {"model": Problem, "content": {"application/problem+json": {}}}
-REASONS = {
-    400: "The body is not JSON.",
-    401: "There is no key, or it is not known.",
-    403: "The key may not do this.",
-    404: "There is no such agent or decision.",
-    409: "There is something else under this name, or the agent is paused or archived.",
-    408: "The body did not arrive in time.",
-    413: "The body is too large.",
-    415: "The body is not declared as JSON.",
-    422: "Something in the request is wrong; the detail says what.",
-    503: "The database cannot be reached, or too much is under way; try again.",
-}
-
+AGENT = "/v1/agents/{agent}"
 Level = Annotated[float, Query(gt=0, lt=1, description="Probability of the intervals.")]
 Once = Annotated[
     str | None,
     Header(alias="Idempotency-Key", min_length=1, max_length=256, description="Same key: once."),
 ]
 AgentPath = Annotated[AgentName, Path(description="The name of the agent.")]
-Bearer = Annotated[
-    HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A key"))
-]
 
 
-def needs(role: str) -> Any:
-    """Return the dependency of a route that needs a key with a role; `CheckedRoute` checks it."""
-
-    def described(bearer: Bearer) -> None:
-        """Describe the key in the OpenAPI page."""
-
-    described.role = role  # type: ignore[attr-defined]
-    return Depends(described)
-
-
-def routes(service: Service, access: Access, metrics: Metrics, background: Background) -> APIRouter:
+def routes(service: Service, access: Access, metrics: Metrics, background: Background) -> Router:
     """Return the routes of the API."""
-
-    class CheckedRoute(QuickRoute):
-        """A route that checks the key before the body is read."""
-
-        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            handle = super().get_route_handler()
-            roles = [str(getattr(each.dependency, "role", "")) for each in self.dependencies]
-
-            async def checked(request: Request) -> Response:
-                for role in roles:
-                    agent = request.path_params.get("agent")
-                    access.check(_authorization(request), role, agent)
-                return await handle(request)
-
-            return checked
-
-    router = APIRouter(route_class=CheckedRoute)
+    router = Router(access)
+    call, view = router.call, router.view
 
     def decide(agent: str, request: dict[str, Any]) -> dict[str, Any]:
         answer = service.decide(agent, request)
@@ -122,36 +48,41 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
     def learn(agent: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         answer = service.learn(agent, items)
-        for result in ("learned", "repeated", "corrected", "quarantined"):
+        for result in RESULTS:
             metrics.told(agent, result, answer[result])
         metrics.told(agent, "rejected", len(answer["rejected"]))
         return answer
 
-    @router.put(
-        "/v1/agents/{agent}",
-        status_code=201,
-        tags=["agents"],
-        dependencies=[needs("admin")],
-        responses=_problems(400, 401, 403, 408, 409, 413, 415, 422, 503)
-        | {200: {"model": AgentAnswer, "description": "It is there, with the same settings."}},
-    )
+    def lifecycle(request: Request) -> Lifecycle:
+        key = access.key_of(authorization(request))
+        return Lifecycle(service.log, "anyone" if key is None else key.name)
+
+    def seen(
+        request: Request,
+        agent: str,
+        make: Callable[[Replica], Any],
+        version: Callable[[Replica], str] = views.version,
+    ) -> Response:
+        """Return a view of an agent."""
+        replica = service.replica(agent)
+        return answered(request, version(replica), lambda: make(replica))
+
+    there: Any = {
+        200: {"model": answers.AgentAnswer, "description": "It is there, with the same settings."}
+    }
+
+    @call("PUT", AGENT, "admin", status_code=201, responses=there)
     def put_agent(
-        agent: AgentPath, settings: Settings, request: Request, response: Response
-    ) -> AgentAnswer:
+        agent: AgentPath, settings: requests.Settings, request: Request, response: Response
+    ) -> answers.AgentAnswer:
         """Make an agent."""
         if service.put_agent(agent, settings.model_dump()):
-            Lifecycle(service.log, who(request)).note(agent, "create", {})
+            lifecycle(request).note(agent, "create", {})
         else:
             response.status_code = 200
         return views.agent(service.replica(agent))
 
-    @router.get(
-        "/v1/agents",
-        dependencies=[needs("read")],
-        tags=["agents"],
-        responses=_problems(401, 403, 503) | UNCHANGED,
-        response_model=list[AgentRow],
-    )
+    @view("/v1/agents", list[answers.AgentRow])
     def get_agents(
         request: Request,
         after: Annotated[str, Query(max_length=64, description="A name.")] = "",
@@ -162,17 +93,19 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         service.refresh()
         rows = service.log.agents(after, most)
         replicas = {replica.id: replica for replica in service.replicas}
-        shown = [row for row in rows if (row.state == "archived") == archived]
+        shown = [
+            (row, replicas.get(row.id)) for row in rows if (row.state == "archived") == archived
+        ]
         version = " ".join(
-            views.version(replicas[row.id]) if row.id in replicas else f"{row.id}-{row.last}"
-            for row in shown
+            f"{row.id}-{row.last}-{row.state}" if replica is None else views.version(replica)
+            for row, replica in shown
         )
         answer = answered(
             request,
-            f"{version} {[row.state for row in shown]}",
+            version,
             lambda: [
-                views.row(replicas[row.id]) if row.id in replicas else views.stored(row)
-                for row in shown
+                views.stored(row) if replica is None else views.row(replica)
+                for row, replica in shown
             ],
         )
         if len(rows) == most:
@@ -180,270 +113,161 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
             answer.headers["Link"] = f'</v1/agents?{query}>; rel="next"'
         return answer
 
-    @router.get(
-        "/v1/agents/{agent}",
-        dependencies=[needs("read")],
-        tags=["agents"],
-        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
-        response_model=AgentAnswer,
-    )
+    @view(AGENT, answers.AgentAnswer)
     def get_agent(agent: AgentPath, request: Request) -> Response:
         """Return settings, counts, verdict, calibration and findings of an agent."""
-        replica = service.replica(agent)
-        return answered(request, views.version(replica), lambda: views.agent(replica))
+        return seen(request, agent, views.agent)
 
-    def who(request: Request) -> str:
-        key = access.key_of(request.headers.get("authorization"))
-        return "anyone" if key is None else key.name
-
-    @router.patch(
-        "/v1/agents/{agent}",
-        tags=["agents"],
-        dependencies=[needs("admin")],
-        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
-    )
-    def patch_agent(agent: AgentPath, change: SettingsChange, request: Request) -> AgentAnswer:
+    @call("PATCH", AGENT, "admin")
+    def patch_agent(
+        agent: AgentPath, change: requests.SettingsChange, request: Request
+    ) -> answers.AgentAnswer:
         """Change settings or the state (active, paused, archived); others stay as they are."""
-        changes = change.model_dump(include=change.model_fields_set)
-        Lifecycle(service.log, who(request)).change(agent, changes)
+        lifecycle(request).change(agent, change.given())
         return views.agent(service.read_changes(agent))
 
-    @router.delete(
-        "/v1/agents/{agent}",
-        status_code=204,
-        tags=["agents"],
-        dependencies=[needs("admin")],
-        responses=_problems(401, 403, 404, 422, 503),
-    )
+    @call("DELETE", AGENT, "admin", status_code=204)
     def delete_agent(agent: AgentPath, request: Request) -> None:
         """Delete an agent and everything that is known of it, for good."""
-        Lifecycle(service.log, who(request)).delete(agent)
+        lifecycle(request).delete(agent)
         service.refresh()
 
-    @router.post(
-        "/v1/agents/{agent}/reset",
-        tags=["agents"],
-        dependencies=[needs("admin")],
-        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
-    )
-    def post_reset(agent: AgentPath, request: Request) -> AgentAnswer:
+    @call("POST", f"{AGENT}/reset", "admin")
+    def post_reset(agent: AgentPath, request: Request) -> answers.AgentAnswer:
         """Forget everything that was learned; settings stay."""
-        Lifecycle(service.log, who(request)).reset(agent)
+        lifecycle(request).reset(agent)
         return views.agent(service.read_changes(agent))
 
-    @router.post(
-        "/v1/agents/{agent}/clone",
-        status_code=201,
-        tags=["agents"],
-        dependencies=[needs("admin")],
-        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
-    )
-    def post_clone(agent: AgentPath, clone: Clone, request: Request) -> AgentAnswer:
-        """Make another agent with the same settings, with or without what was learned."""
-        access.check(request.headers.get("authorization"), "admin", clone.name)
-        Lifecycle(service.log, who(request)).clone(agent, clone.name, clone.learned)
+    @call("POST", f"{AGENT}/clone", "admin", status_code=201)
+    def post_clone(
+        agent: AgentPath, clone: requests.Clone, request: Request
+    ) -> answers.AgentAnswer:
+        """Make another agent with the same settings, with or without the log."""
+        access.check(authorization(request), "admin", clone.name)
+        lifecycle(request).clone(agent, clone.name, clone.learned)
         return views.agent(service.replica(clone.name))
 
-    @router.post(
-        "/v1/agents/{agent}/erase",
-        tags=["agents"],
-        dependencies=[needs("admin")],
-        responses=_problems(400, 401, 403, 404, 408, 413, 415, 422, 503),
-    )
-    def post_erase(agent: AgentPath, erasure: Erasure, request: Request) -> Erased:
+    @call("POST", f"{AGENT}/erase", "admin")
+    def post_erase(agent: AgentPath, erasure: requests.Erasure, request: Request) -> answers.Erased:
         """Erase all that is known of an arm or a decision, from the log and from the model."""
-        lifecycle = Lifecycle(service.log, who(request))
-        events = lifecycle.erase(agent, erasure.arm, erasure.decision)
+        events = lifecycle(request).erase(agent, erasure.arm, erasure.decision)
         service.read_changes(agent)
-        return Erased(events=events)
+        return answers.Erased(events=events)
 
-    @router.get(
-        "/v1/audit",
-        tags=["service"],
-        dependencies=[needs("admin")],
-        responses=_problems(401, 403, 422, 503),
-    )
+    trail: Any = {"response_model": list[answers.AuditEntry], "response_model_exclude_unset": True}
+
+    @call("GET", "/v1/audit", "admin", "service", **trail)
     def get_audit(
         name: Annotated[AgentName | None, Query(description="Of this agent only.")] = None,
         before: Annotated[int, Query(ge=1, le=2**53, description="An id.")] = 2**53,
         most: Annotated[int, Query(ge=1, le=500)] = 100,
-    ) -> list[AuditEntry]:
+    ) -> Any:
         """List who did what to which agent, latest first."""
-        return [AuditEntry(**row) for row in Lifecycle(service.log, "").trail(name, before, most)]
+        return Lifecycle(service.log, "").trail(name, before, most)
 
-    @router.post(
-        "/v1/agents/{agent}/decisions",
-        status_code=201,
-        tags=["decisions"],
-        dependencies=[needs("decide")],
-        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
-        response_model=DecisionAnswer,
-    )
-    @quickly(Quick(read_decision, decide, service.knows, 201))
-    def post_decision(agent: AgentPath, request: DecisionRequest, key: Once = None) -> Any:
+    made: Any = {"status_code": 201, "response_model": answers.DecisionAnswer}
+
+    @call("POST", f"{AGENT}/decisions", "decide", "decisions", **made)
+    @quickly(read_decision, decide, service.knows, 201)
+    def post_decision(agent: AgentPath, request: requests.DecisionRequest, key: Once = None) -> Any:
         """Decide among arms; the same `id` again gives the same answer.
 
         An `Idempotency-Key` stands in for an id that was left out.
         """
-        asked = request.model_dump()
         if key is not None and request.id is None:
-            asked["id"] = hashlib.sha256(key.encode()).hexdigest()
-        return decide(agent, asked)
+            request.id = _digest(key)
+        return decide(agent, request.model_dump())
 
-    @router.post(
-        "/v1/agents/{agent}/decisions/batch",
-        status_code=201,
-        tags=["decisions"],
-        dependencies=[needs("decide")],
-        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
-        response_model=BatchAnswer,
-    )
-    def post_decisions(agent: AgentPath, batch: DecisionBatch) -> Any:
+    @call("POST", f"{AGENT}/decisions/batch", "decide", "decisions", status_code=201)
+    def post_decisions(agent: AgentPath, batch: requests.DecisionBatch) -> answers.BatchAnswer:
         """Decide several times in one call, with one commit: all decisions are made, or none."""
-        answers = service.decide_batch(agent, [each.model_dump() for each in batch.decisions])
-        for _ in answers:
-            metrics.decided(agent)
-        return {"decisions": answers}
+        each = service.decide_batch(agent, [request.model_dump() for request in batch.decisions])
+        metrics.decided(agent, len(each))
+        return answers.BatchAnswer(decisions=each)  # type: ignore[arg-type]
 
-    @router.get(
-        "/v1/agents/{agent}/decisions",
-        dependencies=[needs("read")],
-        tags=["decisions"],
-        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
-        response_model=list[DecisionRow],
-    )
+    @view(f"{AGENT}/decisions", list[answers.DecisionRow], "decisions")
     def get_decisions(
         agent: AgentPath,
         request: Request,
         before: Annotated[int, Query(ge=1, le=2**53, description="A round.")] = 2**53,
         most: Annotated[int, Query(ge=1, le=500)] = 50,
-        status: Annotated[Status | None, Query(description="That an outcome has.")] = None,
+        status: Annotated[answers.Status | None, Query(description="That an outcome has.")] = None,
         search: Annotated[DecisionId | None, Query(description="What ids begin with.")] = None,
     ) -> Response:
         """List decisions of rounds below `before`, latest first."""
-        replica = service.replica(agent)
-        version = f"{views.version(replica)}-{before}-{most}-{status}-{search}"
-        return answered(
+        return seen(
             request,
-            version,
-            lambda: views.decisions(service, replica, before, most, status, search),
+            agent,
+            lambda replica: views.decisions(service, replica, before, most, status, search),
         )
 
-    @router.get(
-        "/v1/agents/{agent}/decisions/{decision}",
-        tags=["decisions"],
-        dependencies=[needs("read")],
-        responses=_problems(401, 403, 404, 422, 503),
-    )
-    def get_decision(agent: AgentPath, decision: DecisionId) -> DecisionDetails:
+    @call("GET", f"{AGENT}/decisions/{{decision}}", "read", "decisions")
+    def get_decision(agent: AgentPath, decision: DecisionId) -> answers.DecisionDetails:
         """Return a decision, its outcomes so far, and why it came out as it did."""
         return views.decision(service, service.replica(agent), decision)
 
-    @router.post(
-        "/v1/agents/{agent}/outcomes",
-        tags=["outcomes"],
-        dependencies=[needs("learn")],
-        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
-        response_model=OutcomesAnswer,
-    )
-    @quickly(Quick(read_outcomes, learn, service.knows, 200))
-    def post_outcomes(agent: AgentPath, items: Annotated[OutcomeItems, Body()]) -> Any:
-        """Learn what came of chosen arms, each outcome once."""
+    @call("POST", f"{AGENT}/outcomes", "learn", "outcomes", response_model=answers.OutcomesAnswer)
+    @quickly(read_outcomes, learn, service.knows, 200)
+    def post_outcomes(agent: AgentPath, items: Annotated[requests.OutcomeItems, Body()]) -> Any:
+        """Learn outcomes of chosen arms, each once."""
         return learn(agent, [item.model_dump() for item in items])
 
-    @router.post(
-        "/v1/agents/{agent}/observations",
-        tags=["outcomes"],
-        dependencies=[needs("learn")],
-        responses=_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503),
-    )
+    @call("POST", f"{AGENT}/observations", "learn", "outcomes")
     def post_observations(
-        agent: AgentPath, items: Annotated[Observations, Body()], key: Once = None
-    ) -> ObservationsAnswer:
+        agent: AgentPath, items: Annotated[requests.Observations, Body()], key: Once = None
+    ) -> answers.ObservationsAnswer:
         """Learn outcomes of the past; all of them, or none, and once per `Idempotency-Key`."""
-        once = None if key is None else f"#{hashlib.sha256(key.encode()).hexdigest()}"
-        learned = service.observe(agent, [item.model_dump() for item in items], once)
-        return ObservationsAnswer(learned=learned)
+        once = None if key is None else f"#{_digest(key)}"
+        count = service.observe(agent, [item.model_dump() for item in items], once)
+        return answers.ObservationsAnswer(learned=count)
 
-    @router.get(
-        "/v1/agents/{agent}/history",
-        dependencies=[needs("read")],
-        tags=["agents"],
-        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
-        response_model=History,
-    )
+    @view(f"{AGENT}/history", reports.History)
     def get_history(agent: AgentPath, request: Request, range: Range = "day") -> Response:  # noqa: A002
-        """Return decisions and outcomes over time, with what was expected of them then."""
-        replica = service.replica(agent)
-        version = f"{views.version(replica)}-{range}"
-        return answered(request, version, lambda: history(replica, range, time.time()))
+        """Return decisions and outcomes over time, beside the expectations of that time."""
+        return seen(request, agent, lambda replica: history(replica, range, time.time()))
 
-    @router.get(
-        "/v1/agents/{agent}/features",
-        dependencies=[needs("read")],
-        tags=["agents"],
-        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
-        response_model=Learned,
-    )
+    @view(f"{AGENT}/features", reports.Learned)
     def get_features(agent: AgentPath, request: Request) -> Response:
-        """Return which features matter, and how outcomes depend on them; as of lately."""
-        replica = service.replica(agent)
-        version = f"{replica.id}-{learned.version(replica)}"
-        return answered(request, version, lambda: learned.learned(service, replica))
+        """Return which features matter, and how outcomes depend on them; recomputed seldom."""
+        return seen(
+            request,
+            agent,
+            lambda replica: learned.learned(service, replica),
+            lambda replica: f"{replica.id}-{learned.version(replica)}",
+        )
 
-    @router.get(
-        "/v1/agents/{agent}/lift",
-        dependencies=[needs("read")],
-        tags=["agents"],
-        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
-        response_model=Lift,
-    )
+    @view(f"{AGENT}/lift", reports.Lift)
     def get_lift(agent: AgentPath, request: Request, level: Level = 0.95) -> Response:
         """Return what the agent earns per decision beyond the control group, and the guard."""
-        replica = service.replica(agent)
-        version = f"{views.version(replica)}-{level}"
-        return answered(request, version, lambda: views.lift(replica, level))
+        return seen(request, agent, lambda replica: views.lift(replica, level))
 
-    @router.get(
-        "/v1/agents/{agent}/comparison",
-        dependencies=[needs("read")],
-        tags=["agents"],
-        responses=_problems(401, 403, 404, 422, 503) | UNCHANGED,
-        response_model=Comparison,
-    )
+    @view(f"{AGENT}/comparison", reports.Comparison)
     def get_comparison(agent: AgentPath, request: Request, level: Level = 0.95) -> Response:
         """Return, for shadow mode, what the agent expects to gain over the deciding system."""
-        replica = service.replica(agent)
-        version = f"{views.version(replica)}-{level}"
-        return answered(request, version, lambda: views.comparison(replica, level))
+        return seen(request, agent, lambda replica: views.comparison(replica, level))
 
-    add_routes(router, service, needs, _problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 503))
+    add_routes(router, service, decide, learn)
 
-    @router.get("/v1/me", tags=["service"], responses=_problems(401, 403))
-    def get_me(request: Request, bearer: Bearer) -> Me:
+    @router.get("/v1/me", tags=["service"], responses=problems(401, 403))
+    def get_me(request: Request, bearer: Bearer) -> answers.Me:
         """Return what the key of this request may do; without keys, everything."""
-        key = access.key_of(request.headers.get("authorization"))
+        key = access.key_of(authorization(request))
         if key is None:
-            return Me(roles=list(ROLES), agent=None)
-        return Me(roles=sorted(key.roles), agent=key.agent)
+            return answers.Me(roles=list(ROLES), agent=None)
+        return answers.Me(roles=sorted(key.roles), agent=key.agent)
 
-    @router.get(
-        "/v1/server",
-        dependencies=[needs("read")],
-        tags=["service"],
-        responses=_problems(401, 403),
-    )
-    def get_server() -> Server:
+    @call("GET", "/v1/server", "read", "service")
+    def get_server() -> answers.Server:
         """Return the version, and how long calls of the process that answers take."""
-        calls = [{"call": call, **seen} for call, seen in metrics.speed().items()]
-        return Server(version=__version__, calls=calls)  # type: ignore[arg-type]
+        calls = [{"call": name, **seen} for name, seen in metrics.speed().items()]
+        return answers.Server(version=__version__, calls=calls)  # type: ignore[arg-type]
 
     @router.get("/healthz", tags=["service"])
-    async def healthz() -> Alive:
+    async def healthz() -> answers.Alive:
         """Say that the process is alive."""
-        return Alive(status="alive")
+        return answers.Alive(status="alive")
 
-    @router.get("/readyz", tags=["service"], responses=_problems(503), response_model=Alive)
+    @router.get("/readyz", tags=["service"], responses=problems(503), response_model=answers.Alive)
     def readyz() -> Any:
         """Say whether the database can be read and written, and all logs are complete."""
         if not background.is_ready:
@@ -453,13 +277,9 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         service.database.probe()
         return {"status": "ready"}
 
-    @router.get(
-        "/metrics",
-        tags=["service"],
-        dependencies=[needs("read")],
-        responses=_problems(401, 403) | {200: {"content": {"text/plain": {}}}},
-        response_class=Response,
-    )
+    text: Any = {200: {"content": {"text/plain": {}}}}
+
+    @call("GET", "/metrics", "read", "service", responses=text, response_class=Response)
     def get_metrics() -> Response:
         """Return numbers for Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -467,11 +287,5 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     return router
 
 
-def _authorization(request: Request) -> str | None:
-    """Return the header with the key; Personalizer's clients have one of their own."""
-    key = request.headers.get("ocp-apim-subscription-key")
-    return request.headers.get("authorization") or (None if key is None else f"Bearer {key}")
-
-
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {**PROBLEM, "description": REASONS[status]} for status in statuses}
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()

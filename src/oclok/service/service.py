@@ -247,7 +247,7 @@ class Service:
             for event in self.log.append(replica.id, events) if events else []:
                 replica.committed(event)
                 answer.add(event.decision, results.of(event))
-        return answer.told
+        return answer.totals
 
     def observe(self, name: str, items: list[dict[str, Any]], key: str | None = None) -> int:
         """Learn outcomes of the past that belong to no decision; all of them, or none.

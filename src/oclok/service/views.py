@@ -7,38 +7,34 @@ import math
 import time
 from typing import Any
 
-import numpy as np
 from pydantic_core import from_json
 
-from oclok.agent.health import Finding as Found
+from oclok.agent import health
 from oclok.errors import FeedbackError
-from oclok.policies.calibration import Calibration as Judged
+from oclok.policies import calibration
 from oclok.service import log
 from oclok.service.answers import (
     AgentAnswer,
     AgentRow,
     ArmAnswer,
-    Calibration,
-    Comparison,
     DecisionDetails,
     DecisionRow,
     Evidence,
     Finding,
-    Lift,
     Outcome,
-    Regret,
     Status,
     Verdict,
 )
-from oclok.service.decisions import answer_of, logged
+from oclok.service.decisions import BELIEFS, answer_of, logged
 from oclok.service.log import Event
 from oclok.service.packing import records
 from oclok.service.problems import NotFoundError
 from oclok.service.replica import Replica
+from oclok.service.reports import Calibration, Comparison, Guarded, Lift, Regret
 from oclok.service.service import Service
 
 #: What to do about a finding, in terms of the API.
-ACTIONS = {
+ADVICE = {
     "calibration": "Read the bands on this page as too narrow. Check that outcomes are sent for "
     "the right arms, and that `default_outcome` is like other outcomes.",
     "drift": "Check what has changed in the world, or in how outcomes are measured.",
@@ -60,40 +56,44 @@ def version(replica: Replica) -> str:
 
 
 def agent(replica: Replica) -> AgentAnswer:
-    """Return what is known of an agent."""
-    judged = replica.learner.calibration()
-    with replica.lock:
-        counts, findings = replica.agent.counts(), replica.agent.health()
-        schema = replica.agent.schema
+    """Return settings, counts, calibration, regret and findings of an agent."""
+    schema = replica.agent.schema
+    judged, findings, summary = _summary(replica)
     return AgentAnswer(
-        name=replica.name,
         settings=replica.settings,  # type: ignore[arg-type]  # checked when it was made
-        created=replica.created,
-        rounds=replica.agent.policy.round,
         events=replica.seq,
-        late=replica.agent.overdue(time.time()),
-        verdict=verdict(findings, judged),
-        calibration=Calibration(**_plain_value(vars(judged))),
+        calibration=Calibration.model_validate(judged),
         regret=_regret(replica),
-        health=[Finding(**vars(finding)) for finding in findings],
+        health=[_finding(found) for found in findings],
         features=None if schema is None else schema.to_json(),
-        **counts,
+        **summary,
     )
 
 
 def row(replica: Replica) -> AgentRow:
     """Return an agent in a list."""
+    _, _, summary = _summary(replica)
+    return AgentRow(mode=replica.settings.get("mode", "live"), **summary)
+
+
+def _summary(
+    replica: Replica,
+) -> tuple[calibration.Calibration, list[health.Finding], dict[str, Any]]:
+    """Return calibration, findings, and what both of the above have in common."""
     judged = replica.learner.calibration()
     with replica.lock:
         counts, findings = replica.agent.counts(), replica.agent.health()
-    return AgentRow(
-        name=replica.name,
-        mode=replica.settings.get("mode", "live"),
-        created=replica.created,
-        rounds=replica.agent.policy.round,
-        late=replica.agent.overdue(time.time()),
-        verdict=verdict(findings, judged),
-        **{name: counts[name] for name in ("waiting", "learned", "never_came")},
+    return (
+        judged,
+        findings,
+        {
+            "name": replica.name,
+            "created": replica.created,
+            "rounds": replica.agent.policy.round,
+            "late": replica.agent.overdue(time.time()),
+            "verdict": verdict(findings, judged),
+            **counts,
+        },
     )
 
 
@@ -110,19 +110,18 @@ def stored(row: log.AgentRow) -> AgentRow:
         learned=0,
         never_came=0,
         late=0,
-        verdict=Verdict(level="grey", summary="Not in memory.", action="Open it.", kind=""),
+        verdict=Verdict(level="grey", summary="Not in memory.", action="Open it."),
     )
 
 
-def verdict(findings: list[Found], judged: Judged) -> Verdict:
+def verdict(findings: list[health.Finding], judged: calibration.Calibration) -> Verdict:
     """Return whether an agent is well; `findings` are sorted, worst first."""
     if findings and findings[0].severity != "info":
-        worst = findings[0]
-        found = worst.message.split(";")[0]  # what follows is for those who program in Python
+        worst = _finding(findings[0])
         return Verdict(
             level="red" if worst.severity == "error" else "amber",
-            summary=found[:1].upper() + found[1:] + ".",
-            action=ACTIONS.get(worst.kind, ""),
+            summary=worst.message[:1].upper() + worst.message[1:] + ".",
+            action=worst.advice,
             kind=worst.kind,
         )
     if judged.verdict == "too early":
@@ -134,36 +133,38 @@ def verdict(findings: list[Found], judged: Judged) -> Verdict:
     return Verdict(level="green", summary="All is well.")
 
 
+def _finding(found: health.Finding) -> Finding:
+    return Finding(**vars(found) | {"advice": ADVICE.get(found.kind, "")})
+
+
 def lift(replica: Replica, level: float) -> Lift:
     """Return what the agent earns beyond the control group."""
     with replica.lock:
         found, guard = replica.agent.lift(level), replica.agent.guard_report()
-    values = {name: value for name, value in vars(found).items() if name != "periods"}
-    groups = {name: _group(getattr(found, name)) for name in ("agent", "baseline")}
-    periods = [
-        {**each._asdict(), "agent": _group(each.agent), "baseline": _group(each.baseline)}
-        for each in found.periods
-    ]
-    guarded = None
-    if guard is not None:
-        guarded = vars(guard) | {"assumptions": [str(each) for each in guard.assumptions]}
-    return Lift(
-        **(_plain_value(values) | groups),
-        summary=str(found),
-        periods=periods,  # type: ignore[arg-type]
-        guard=guarded,  # type: ignore[arg-type]
-    )
+    answer = Lift.model_validate(found)
+    answer.summary = str(found)
+    answer.guard = None if guard is None else Guarded.model_validate(guard)
+    return answer
 
 
 def comparison(replica: Replica, level: float) -> Comparison:
     """Return what the agent expects to gain over the system that decides, in shadow mode."""
     with replica.learner.paused() as policy:
         found = replica.agent.comparison(level, policy)
-    return Comparison(**_plain_value(vars(found)), summary=str(found))
+    answer = Comparison.model_validate(found)
+    answer.summary = str(found)
+    return answer
 
 
-def _group(group: Any) -> dict[str, Any]:
-    return {"decisions": group.decisions, "mean": _plain_value(group.mean)}
+def _regret(replica: Replica) -> Regret | None:
+    """Return the latest estimate of regret, if there is one."""
+    counts = replica.agent.counts()
+    if not counts["learned"] + counts["observed"]:
+        return None
+    regret = replica.learner.latest_regret()
+    if regret is None or regret.calibration.is_contradicted:
+        return None
+    return Regret.model_validate(regret)
 
 
 def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDetails:
@@ -175,18 +176,45 @@ def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDe
     body = logged(event)
     outcomes = _outcomes(service, replica, event, body)
     noise = body.get("noise_std")
-    arms = _explained(replica, event) or _plain(body)
-    features = {arm["id"]: arm["features"] for arm in records(body)}
+    explained = _explained(replica, event)
     seen = {outcome.arm: outcome for outcome in outcomes}
-    for arm in arms:
-        arm.features = features[arm.id]
+    arms = []
+    for place, offered in enumerate(records(body)):
+        beliefs = {n: None if body[n] is None else float(body[n][place]) for n in BELIEFS}
+        fields = beliefs | offered | explained.get(offered["id"], {})
+        arm = ArmAnswer(**fields, chosen=place in body["chosen"])
         if arm.std is not None and noise is not None:
             arm.outcome_std = math.hypot(arm.std, noise)
         if arm.id in seen:
             arm.status, arm.outcome = seen[arm.id].status, seen[arm.id].outcome
+        arms.append(arm)
+    arms.sort(key=lambda arm: -(arm.index or 0.0))
     return DecisionDetails(
-        **answer_of(event), time=event.time, noise_std=noise, outcomes=outcomes, arms=arms
+        **answer_of(event),
+        time=event.time,
+        noise_std=noise,
+        outcome_range=replica.settings.get("outcome_range"),
+        outcomes=outcomes,
+        arms=arms,
     )
+
+
+def _explained(replica: Replica, event: Event) -> dict[Any, dict[str, Any]]:
+    """Return reason and evidence of each arm; nothing if the agent has forgotten the decision."""
+    if not replica.settings.get("explain", True):
+        return {}
+    try:
+        with replica.lock:
+            explanation = replica.agent.explain(event.decision or "", *replica.restored(event))
+    except FeedbackError:
+        return {}
+    return {
+        arm.arm: {
+            "reason": arm.reason,
+            "evidence": [Evidence.model_validate(evidence) for evidence in arm.evidence],
+        }
+        for arm in explanation.arms
+    }
 
 
 def decisions(
@@ -197,15 +225,10 @@ def decisions(
     status: Status | None = None,
     search: str | None = None,
 ) -> list[DecisionRow]:
-    """Return decisions of rounds below `before`, latest first.
+    """Return up to `most` decisions of rounds below `before`, latest first.
 
-    Args:
-        service: has the log.
-        replica: of the agent.
-        before: a round.
-        most: how many decisions to return at most.
-        status: only decisions with an outcome of this status, among those that are remembered.
-        search: only decisions whose id starts with this.
+    With a `status` only those with such an outcome, among those that are remembered; with a
+    `search` only those whose id starts with it.
     """
     if status is None:
         events = service.log.latest_decisions(replica.id, before, most, search or "")
@@ -235,78 +258,12 @@ def _outcomes(
         default = replica.settings.get("default_outcome")
         unseen = ("never_came", None) if default is None else ("defaulted", default)
         known = dict.fromkeys((body["ids"][place] for place in body["chosen"]), unseen)
-        for told in service.log.feedback(replica.id, decision_id):
-            if told.kind == "outcomes":
-                said = from_json(told.body)
-                word = "corrected" if said["correct"] else "learned"
-                known |= {arm: (word, outcome) for arm, outcome in said["outcomes"]}
+        for sent in service.log.feedback(replica.id, decision_id):
+            if sent.kind == "outcomes":
+                content = from_json(sent.body)
+                word = "corrected" if content["correct"] else "learned"
+                known |= {arm: (word, outcome) for arm, outcome in content["outcomes"]}
     return [
         Outcome(arm=arm, status=status, outcome=outcome)  # type: ignore[arg-type]
         for arm, (status, outcome) in known.items()
     ]
-
-
-def _explained(replica: Replica, event: Event) -> list[ArmAnswer]:
-    try:
-        with replica.lock:
-            explanation = replica.agent.explain(event.decision or "", *replica.restored(event))
-    except FeedbackError:
-        return []
-    return [
-        ArmAnswer(
-            id=arm.arm,
-            mean=_finite(arm.mean),
-            std=_finite(arm.std),
-            index=_finite(arm.index),
-            chosen=arm.chosen,
-            reason=arm.reason,
-            features={},
-            evidence=[Evidence(**vars(evidence)) for evidence in arm.evidence],
-        )
-        for arm in explanation.arms
-    ]
-
-
-def _plain(body: dict[str, Any]) -> list[ArmAnswer]:
-    """Return the arms of a decision that the agent has forgotten."""
-    index, mean, std = (body[name] for name in ("index", "mean", "std"))
-    arms = [
-        ArmAnswer(
-            id=arm,
-            chosen=place in body["chosen"],
-            features={},
-            index=float(index[place]),
-            mean=None if mean is None else float(mean[place]),
-            std=None if std is None else float(std[place]),
-        )
-        for place, arm in enumerate(body["ids"])
-    ]
-    return sorted(arms, key=lambda arm: -(arm.index or 0.0))
-
-
-def _regret(replica: Replica) -> Regret | None:
-    """Return what was left on the table, as far as it is known by now."""
-    counts = replica.agent.counts()
-    if not counts["learned"] + counts["observed"]:
-        return None
-    regret = replica.learner.latest_regret()
-    if regret is None or regret.calibration.is_contradicted:
-        return None
-    names = ("median", "lower", "upper", "level", "per_round", "rounds")
-    return Regret(**{name: _plain_value(getattr(regret, name)) for name in names})
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain_value(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): _plain_value(item) for key, item in value.items()}
-    if isinstance(value, float | np.floating):
-        return _finite(float(value))
-    return value

@@ -8,7 +8,7 @@ import { settingsList } from "/static/settings.js";
 import { verdictPanel } from "/static/verdict.js";
 
 const RANGES = { hour: "Last hour", day: "Last day", week: "Last week", all: "All" };
-//: Seconds between two times that charts, and what was learned, are asked for.
+//: Seconds between two requests for charts, and for what was learned.
 const CHARTS_EVERY = 10, LEARNED_EVERY = 60;
 
 export function agentPage(main, name) {
@@ -51,7 +51,7 @@ export function agentPage(main, name) {
     if ((changed || learnedAt < 0) && now - learnedAt > LEARNED_EVERY) {
       learnedAt = now;
       const { body: learned, changed: isNew } = await ask(agentPath(name, "/features"));
-      if (isNew) showLearned(learned);
+      if (isNew) showLearned(learned, agent.settings.explain);
     }
     return changed;
   }
@@ -65,7 +65,7 @@ export function agentPage(main, name) {
         `as the model sees its first ${number(regret.rounds)} decisions now (95%). It is estimated anew as the model learns.`
         : agent.learned + agent.observed ? "is being estimated" : "estimated once there are outcomes");
     worth.set("Next decision", regret ? number(regret.per_round) : "–", regret ? "expected to be left on the table by one more" : "");
-    work.set("Open", number(agent.open_decisions), `decisions, ${number(agent.waiting)} outcomes waiting`);
+    work.set("Open", number(agent.open_decisions), `decisions; outcomes waiting: ${number(agent.waiting)}`);
     work.set("Late", number(agent.late), agent.settings.deadline
       ? `decisions past the deadline of ${duration(agent.settings.deadline)}` : "decisions that wait unusually long");
     showCalibration(calibration, agent.calibration);
@@ -98,8 +98,9 @@ export function agentPage(main, name) {
       `outcome per decision beyond ${than}, ${percent(lift.level)} interval.${guarded}`);
   }
 
-  function showLearned({ features, kernels: members }) {
-    curves.replaceChildren(...(features.length ? [] : [el("p", { class: "note" }, "Nothing yet: it learns from outcomes.")]));
+  function showLearned({ features, kernels: members }, isExplained) {
+    const none = isExplained ? "Nothing yet: it learns from outcomes." : "Not shown: the setting explain is off.";
+    curves.replaceChildren(...(features.length ? [] : [el("p", { class: "note" }, none)]));
     for (const [place, feature] of features.entries()) {
       const meter = el("div", { class: "meter", role: "img", "aria-label": `relevance ${percent(feature.relevance)}` },
         el("div", { style: `width: ${100 * feature.relevance}%` }));

@@ -7,16 +7,16 @@ import { el, number, section, table } from "/static/dom.js";
 const MOST = 100;
 
 export function agentsPage(main) {
-  const list = table("Agents, with how each of them is", [
-    { name: "Agent" }, { name: "State" }, { name: "Decisions", right: true }, { name: "Outcomes learned", right: true },
+  const list = table("How each of them is", [
+    { name: "Agent" }, { name: "Verdict" }, { name: "Decisions", right: true }, { name: "Outcomes learned", right: true },
     { name: "Waiting", right: true }, { name: "Late", right: true }, { name: "Never came", right: true },
   ]);
   const speed = table("Time per call of the process that answered, over its latest 1,000 calls", [
     { name: "Call" }, { name: "Calls", right: true }, { name: "Median", right: true }, { name: "99%", right: true },
   ]);
   const after = new URLSearchParams(location.search).get("after") ?? "";
-  const more = el("p", { class: "pager" });
-  const agents = section("Agents", list.node, more);
+  const more = el("div", { class: "pager" });
+  const agents = el("section", { "aria-label": "Agents" }, list.node, more);
   const empty = firstSteps();
   const server = section("Server", speed.node);
   main.append(el("h1", {}, "Agents"), empty, agents, server);
@@ -64,6 +64,6 @@ function firstSteps() {
       copy.textContent = "Copied";
     },
   }, "Copy");
-  return section("No agents yet", el("p", {}, "These calls make an agent, let it decide, and tell it what came of it. With keys, add -H 'Authorization: Bearer oclok_…'."),
+  return section("No agents yet", el("p", {}, "These calls make an agent, let it decide, and send it an outcome. With keys, add -H 'Authorization: Bearer oclok_…'."),
     el("pre", { tabindex: "0" }, text), copy);
 }

@@ -24,7 +24,7 @@ export function figure(series, { height = 220, bands = [], time = true, unit = "
   const options = (box, { values }) => ({
     width: Math.max(box.clientWidth, 200), height, legend: { show: false }, bands: bands.map((band) => ({ ...band, fill: colour("--band") })),
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
-    scales: { x: { time } },
+    scales: { x: values ? { time, range: [-0.5, values.length - 0.5] } : { time } },
     axes: [
       axis(values ? { values: (_, splits) => splits.map((at) => values[at] ?? ""), splits: () => values.map((_, n) => n) }
         : time ? { values: times, space: 80 } : {}),
@@ -73,6 +73,17 @@ function tooltip(u, series, values) {
 const none = { show: false };
 const dots = (...more) => uPlot.paths.points()(...more);
 
+// Vertical lines from a series to the next one.
+function whiskers(u, n, from, to) {
+  const stroke = new Path2D();
+  for (let at = from; at <= to; at++) {
+    const x = u.valToPos(u.data[0][at], "x", true);
+    stroke.moveTo(x, u.valToPos(u.data[n][at], "y", true));
+    stroke.lineTo(x, u.valToPos(u.data[n + 1][at], "y", true));
+  }
+  return { stroke };
+}
+
 export function outcomesFigure() {
   const chart = figure([
     { tip: "expected at most", points: none },
@@ -107,12 +118,14 @@ export function trafficFigure() {
 
 export function curveFigure(curve) {
   const isNumber = curve.values.every((value) => typeof value === "number");
-  const steps = isNumber ? {} : { paths: dots, fill: "--accent", points: { ...none, size: 9 } };
+  const [bars, points] = isNumber ? [{}, {}] : [
+    { paths: whiskers, stroke: "--band", width: 14 }, { paths: dots, fill: "--accent", points: { ...none, size: 9 } },
+  ];
   const chart = figure([
-    { tip: "at most", points: none },
+    { tip: "at most", points: none, ...bars },
     { tip: "at least", points: none },
-    { tip: "expected", stroke: "--accent", width: 2, points: none, ...steps },
-  ], { bands: [{ series: [1, 2] }], height: 150, time: false });
+    { tip: "expected", stroke: "--accent", width: 2, points: none, ...points },
+  ], { bands: isNumber ? [{ series: [1, 2] }] : [], height: 150, time: false });
   const x = isNumber ? curve.values : curve.values.map((_, n) => n);
   const labels = isNumber ? {} : { values: curve.values.map((value) => String(value)) };
   return { node: chart.node, draw: () => chart.draw(`Expected outcome by ${curve.name}, with 95% band`, [x, curve.upper, curve.lower, curve.mean], labels) };

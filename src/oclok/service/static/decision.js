@@ -1,7 +1,7 @@
-// One decision: what was expected of each arm, what came of it, and why it was chosen or not.
+// One decision: expectation and outcome of each arm, and why it was chosen or not.
 import { agentPath, ask, send } from "/static/api.js";
 import { bands, bandsLegend, scale } from "/static/bands.js";
-import { chip, el, number, section, STATUSES, table, when } from "/static/dom.js";
+import { chip, el, fixed, number, section, STATUSES, table, when } from "/static/dom.js";
 
 const SHOWN = 100;
 
@@ -20,25 +20,26 @@ export function decisionPage(main, agent, id) {
   function show() {
     const { arms } = decision;
     about.textContent = `Round ${number(decision.round)}, ${when(decision.time)}. ${decision.chosen.length} of ${arms.length} arms chosen` +
-      (decision.is_exact ? ", provably as the exact posterior would." : ".");
+      (decision.is_exact ? ", provably as the exact posterior would." : ".") +
+      (arms.some((arm) => arm.reason) ? "" : " There are no reasons: it was long ago, or the setting explain is off.");
     const shown = arms.slice(0, limit);
-    const axis = scale(shown);
+    const axis = scale(shown, decision.outcome_range);
     list.fill(shown.map((arm) => ({
       key: String(arm.id), kind: arm.chosen ? "chosen" : "", content: JSON.stringify([arm, axis.low, axis.high, may]),
       cells: () => [
-        [String(arm.id), ...(arm.chosen ? [" ", chip("chosen", "chosen")] : []), details(arm)], bands(arm, axis), number(arm.mean), wide(arm.std), wide(arm.outcome_std),
-        number(arm.index), outcome(arm), arm.reason ?? "",
+        [String(arm.id), ...(arm.chosen ? [" ", chip("chosen", "chosen")] : []), details(arm)], bands(arm, axis), fixed(arm.mean, axis.decimals), wide(arm.std, axis),
+        wide(arm.outcome_std, axis), fixed(arm.index, axis.decimals), outcome(arm, axis), arm.reason ?? "",
       ],
     })));
     more.hidden = arms.length <= limit;
     more.textContent = `Show all ${number(arms.length)} arms`;
   }
 
-  const wide = (std) => (std === null ? "–" : number(1.96 * std));
+  const wide = (std, axis) => fixed(std === null ? null : 1.96 * std, axis.decimals);
 
-  function outcome(arm) {
+  function outcome(arm, axis) {
     if (!arm.chosen) return "";
-    const parts = [arm.outcome === null ? "" : number(arm.outcome, 4), " ", chip(STATUSES[arm.status], arm.status)];
+    const parts = [arm.outcome === null ? "" : fixed(arm.outcome, axis.decimals), " ", chip(STATUSES[arm.status], arm.status)];
     if (arm.status === "quarantined" && may.some((role) => role === "learn" || role === "admin")) {
       parts.push(" ", el("button", { type: "button", onclick: () => accept(arm.id) }, "Accept"));
     }

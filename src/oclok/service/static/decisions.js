@@ -3,7 +3,7 @@ import { agentPath, ask } from "/static/api.js";
 import { chip, el, number, STATUSES, table, when } from "/static/dom.js";
 
 const PAGE = 25;
-//: Seconds between two times that statuses of the rows shown are asked for.
+//: Seconds between two requests for the statuses of the rows shown.
 const EVERY = 5;
 
 export function decisionsTable(agent) {

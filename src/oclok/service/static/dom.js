@@ -28,6 +28,12 @@ export function number(value, digits = 3) {
   return String(Number(value.toPrecision(digits)));
 }
 
+// For columns: the same number of decimals in every row.
+export function fixed(value, decimals) {
+  if (value === null || !Number.isFinite(value)) return "–";
+  return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, signDisplay: "negative" });
+}
+
 export const percent = (share) => `${number(100 * share, 2)}%`;
 export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString();
 

@@ -49,7 +49,7 @@ async function home() {
 function lost(error, since) {
   banner.hidden = false;
   document.body.classList.add("stale");
-  say(banner, since ? `No answer since ${clock(since)}: ${error.message}. What is shown below is as of then.`
+  say(banner, since ? `No answer since ${clock(since)}: ${error.message}. The numbers below are as of then.`
     : `No answer: ${error.message}.`);
   say(live, "not live");
 }

@@ -5,25 +5,12 @@ import { code, el, section } from "/static/dom.js";
 const main = document.getElementById("main");
 let schemas = {};
 
-const resolved = (schema) => (schema.$ref ? resolved(schemas[schema.$ref.split("/").at(-1)]) : schema);
 const json = (value) => JSON.stringify(value, null, 1);
 
-// Returns an example of what a schema describes.
-function example(schema, depth = 0) {
-  const found = resolved(schema);
-  const options = found.anyOf ?? found.oneOf;
-  if (found.examples?.length) return found.examples[0];
-  if (schema.examples?.length) return schema.examples[0];
-  if ("const" in found) return found.const;
-  if (found.enum) return found.enum[0];
-  if (found.default !== undefined && found.default !== null) return found.default;
-  if (options) return example(options.find((option) => option.type !== "null") ?? options[0], depth);
-  if (found.type === "array") return depth > 5 ? [] : [example(found.items ?? {}, depth + 1)];
-  if (found.type === "object" || found.properties) {
-    const fields = Object.entries(found.properties ?? {}).filter(([name]) => depth < 5 || found.required?.includes(name));
-    return Object.fromEntries(fields.map(([name, field]) => [name, example(field, depth + 1)]));
-  }
-  return { string: "text", integer: 1, number: 0.5, boolean: true }[found.type] ?? null;
+// Returns an example of what a schema describes: every schema with a name has one.
+function example(schema) {
+  if (schema.type === "array") return [example(schema.items)];
+  return (schema.$ref ? schemas[schema.$ref.split("/").at(-1)] : schema).examples?.[0] ?? "text";
 }
 
 // Returns the type of a schema in a few words, with links to the schemas that have names.
@@ -120,7 +107,8 @@ async function start() {
     el("a", { href: "/openapi.json" }, "openapi.json"), ". Keys go into the header ", el("code", {}, "Authorization: Bearer oclok_…"), "; errors are problems (RFC 9457)."), keyField());
   for (const tag of tags) {
     const those = calls.filter(({ spec }) => (spec.tags?.[0] ?? "other") === tag);
-    main.append(el("h2", {}, tag[0].toUpperCase() + tag.slice(1)), el("ul", { class: "calls" }, ...those.map(({ path, method, spec }) =>
+    const about = description.tags?.find(({ name }) => name === tag)?.description ?? "";
+    main.append(el("h2", {}, tag[0].toUpperCase() + tag.slice(1)), el("p", {}, about), el("ul", { class: "calls" }, ...those.map(({ path, method, spec }) =>
       el("li", {}, el("a", { href: `#${spec.operationId}` }, `${method.toUpperCase()} ${path}`)))), ...those.map(({ path, method, spec }) => operation(method, path, spec)));
   }
   main.append(el("h2", {}, "Schemas"));

@@ -24,22 +24,18 @@ export function verdictPanel() {
   return {
     node,
     show: ({ verdict, health }) => {
-      const others = health.filter(({ kind, message }) => kind !== verdict.kind || !same(verdict.summary, message));
+      const others = health.slice(verdict.kind ? 1 : 0); // the worst, which comes first, is the verdict
       node.className = `verdict-panel ${verdict.level}`;
       node.replaceChildren(
         el("p", { class: "summary" }, verdictChip(verdict), " ", verdict.summary),
         ...(verdict.action ? [el("p", {}, ...code(verdict.action), " ", where(verdict.kind))] : []),
         ...(others.length ? [el("details", {}, el("summary", {}, `${others.length} more to know`),
-          el("ul", {}, ...others.map(({ kind, severity, message }) =>
-            el("li", { class: severity }, `${found(message)}. `, where(kind)))))] : []),
+          el("ul", {}, ...others.map(({ kind, severity, message, advice }) =>
+            el("li", { class: severity }, `${message}. `, ...code(advice), " ", where(kind)))))] : []),
       );
     },
   };
 }
-
-// What was found; what to do follows a semicolon, for those who program in Python.
-const found = (message) => message.split(";")[0];
-const same = (summary, message) => summary.toLowerCase().startsWith(found(message).toLowerCase());
 
 function where(kind) {
   const [href, text] = LINKS[kind] ?? [];

@@ -1,0 +1,88 @@
+"""How calls of the API are registered: the role that they need, and the problems they may have."""
+# Tested in tests/service/test_routes.py: every call is registered by it.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from oclok.service.access import Access
+from oclok.service.answers import Problem
+from oclok.service.quick import Endpoint, Handler, QuickRoute
+
+REASONS = {
+    400: "The body is not JSON.",
+    401: "There is no key, or it is not known.",
+    403: "The key may not do this.",
+    404: "There is no such agent or decision.",
+    409: "There is something else under this name, or the agent is paused or archived.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body is not declared as JSON.",
+    422: "Something in the request is wrong; the detail says what.",
+    503: "The database cannot be reached, or too much is under way; try again.",
+}
+#: Statuses of requests without a body; of the others all.
+BODILESS = (401, 403, 404, 422, 503)
+UNCHANGED = {304: {"description": "As in the answer whose ETag is in If-None-Match."}}
+
+Bearer = Annotated[
+    HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A key"))
+]
+
+
+class Router(APIRouter):
+    """Routes whose key is checked before the body is read."""
+
+    def __init__(self, access: Access) -> None:
+        class CheckedRoute(QuickRoute):
+            def get_route_handler(self) -> Handler:
+                handle = super().get_route_handler()
+                roles = [str(getattr(each.dependency, "role", "")) for each in self.dependencies]
+
+                async def checked(request: Request) -> Response:
+                    for role in roles:
+                        agent = request.path_params.get("agent")
+                        access.check(authorization(request), role, agent)
+                    return await handle(request)
+
+                return checked
+
+        super().__init__(route_class=CheckedRoute)
+
+    def call(
+        self, method: str, path: str, role: str, tag: str = "agents", **more: Any
+    ) -> Callable[[Endpoint], Endpoint]:
+        """Register a call that needs a key with a role."""
+        statuses = BODILESS if method in ("GET", "DELETE") else REASONS
+        more["responses"] = problems(*statuses) | more.get("responses", {})
+        needs = [Depends(_needing(role))]
+        return self.api_route(path, methods=[method], tags=[tag], dependencies=needs, **more)
+
+    def view(self, path: str, answer: Any, tag: str = "agents") -> Callable[[Endpoint], Endpoint]:
+        """Register a call that is answered by 304 while nothing has changed."""
+        return self.call("GET", path, "read", tag, response_model=answer, responses=UNCHANGED)
+
+
+def authorization(request: Request) -> str | None:
+    """Return the header with the key; Personalizer's clients have one of their own."""
+    key = request.headers.get("ocp-apim-subscription-key")
+    return request.headers.get("authorization") or (None if key is None else f"Bearer {key}")
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe problems by their statuses."""
+    return {status: {"model": Problem, "description": REASONS[status]} for status in statuses}
+
+
+def _needing(role: str) -> Callable[[Bearer], None]:
+    """Return a dependency that tells OpenAPI of the key, and `CheckedRoute` of the role."""
+
+    def described(bearer: Bearer) -> None:
+        pass
+
+    described.role = role  # type: ignore[attr-defined]
+    return described
