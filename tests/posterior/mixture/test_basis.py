@@ -55,6 +55,7 @@ def test_a_smooth_kernel_takes_few_basis_functions():
 
 
 def test_beyond_the_limit_it_is_less_certain_and_goes_on_learning(monkeypatch):
+    monkeypatch.setattr(basis, "AMPLE", 12)
     monkeypatch.setattr(basis, "LIMIT", 12)
     X, y, x = data(400)
     limited = made(RBF(0.2))

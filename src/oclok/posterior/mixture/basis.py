@@ -5,9 +5,9 @@
     S, b    covariance of w given the outcomes, and the sum of φ y / noise: the mean of w is Sb
 
 Every context with variance left becomes a basis function before it is learned from: outcomes so far
-say nothing of what the basis leaves of it, so that nothing has to be learned anew. Once there are
-`LIMIT` of them, what is left of a context counts as noise where it is learned from, and as
-uncertainty where it is predicted.
+say nothing of what the basis leaves of it, so that nothing has to be learned anew. From `AMPLE` of
+them on, only contexts that have far more left than the noise do. What is left of others counts as
+noise where it is learned from, and as uncertainty where it is predicted.
 """
 
 from __future__ import annotations
@@ -29,16 +29,22 @@ from oclok.typing import FloatArray
 #: What a kernel makes of contexts once, for all that is asked of them.
 Prepared = tuple[FloatArray, ...]
 
-#: Most basis functions.
-LIMIT = 320
-#: A context becomes a basis function if this much of the noise variance is left of its own.
-LEAST_LEFT = 1e-4
+#: A context becomes a basis function if it has this much left, in noise variances: up to AMPLE basis
+#: functions what the prior asks for, then MUCH_LEFT up to LIMIT.
+MUCH_LEFT = 4.0
+AMPLE, LIMIT = 224, 576
 #: Outcomes that are learned at a time.
 AT_ONCE = 64
 
 
 class Prior(Protocol):
-    """The covariance of f between contexts."""
+    """The covariance of f between contexts.
+
+    Attributes:
+        least_left: what a basis function has to have left, in noise variances.
+    """
+
+    least_left: float
 
     def prepare(self, X: FloatArray) -> Prepared:
         """Return what the other methods take, for contexts X (M, D)."""
@@ -52,6 +58,8 @@ class Prior(Protocol):
 
 class GivenKernel(Persistent):
     """A scikit-learn kernel as a prior."""
+
+    least_left = 1e-4
 
     def __init__(self, covariance: Covariance) -> None:
         self.covariance = covariance
@@ -202,7 +210,8 @@ class BasisRegression(Persistent):
         A, phi = features.prepared, features.phi
         C = self.prior.between(A, A)
         C -= _times(phi, phi)
-        pivots, L = _pivoted(C, LEAST_LEFT * self.noise, LIMIT - len(self))
+        least, most = (self.prior.least_left, AMPLE) if len(self) < AMPLE else (MUCH_LEFT, LIMIT)
+        pivots, L = _pivoted(C, least * self.noise, most - len(self))
         if not len(pivots):
             return features
         m, q = len(self), len(pivots)

@@ -43,6 +43,8 @@ MOST, STEPS = 256, 24
 class RelevanceKernel(Persistent):
     """The kernel for a map of columns and parameters θ, (active + 5,)."""
 
+    least_left = 1e-2
+
     def __init__(self, columns: ColumnMap, theta: FloatArray) -> None:
         self._restore({"columns": columns, "theta": theta})
 
