@@ -23,7 +23,7 @@ import numpy as np
 
 from oclok.typing import FloatArray
 
-#: Relative error of k(x, x'): that of the RBF product, see `compiled.MOST_FOR_PRODUCT`, is larger
+#: Relative error of k(x, x'): that of the RBF product, see `kernels.MOST_FOR_PRODUCT`, is larger
 #: than that of any other compiled kernel.
 KERNEL_ROUNDING = 1e-13
 #: Machine epsilon.
