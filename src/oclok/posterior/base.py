@@ -157,13 +157,8 @@ class Posterior(Persistent, ABC):
 
     def forget_last(self, count: int) -> None:
         """Unlearn the latest `count` outcomes, by learning all others anew."""
-        if not count:
-            return
-        X, y, weights = (each.copy() for each in self.observations.at(slice(len(self) - count)))
-        other = self.empty()
-        if len(y):
-            other.update(X, y, weights)
-        self.__dict__.update(other.__dict__)
+        if count:
+            self._relearn(*self.observations.at(slice(len(self) - count)))
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""
@@ -197,8 +192,7 @@ class Posterior(Persistent, ABC):
         """Return a posterior with another kernel and noise that has learned the same."""
         other = self.empty(kernel, noise_std)
         if len(self):
-            known = self.observations
-            other.update(known.contexts, known.outcomes, known.weights)
+            other.update(*self.observations.at(slice(None)))
         return other
 
     @property
@@ -249,10 +243,10 @@ class Posterior(Persistent, ABC):
         )
 
     def _relearn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        other, known = self.empty(), self.observations
-        other.update(X, y, weights)
-        known.replace(y, weights)  # others may share them
-        self.__dict__.update(other.__dict__, observations=known)
+        other = self.empty()
+        if len(y):
+            other.update(X, y, weights)
+        self.__dict__.update(other.__dict__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         other = type(self).__new__(type(self))

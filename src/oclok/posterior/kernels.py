@@ -114,7 +114,8 @@ class Covariance(Persistent):
         scales = [np.squeeze(p.length_scale) for p in parts if hasattr(p, "length_scale")]
         self._has_length_scale = bool(scales)
         self.dimension = next((scale.size for scale in scales if scale.size > 1), None)
-        self.length_scale: FloatArray = np.min(np.broadcast_arrays(*scales) or [np.ones(())], 0)
+        shortest = np.min(np.broadcast_arrays(*scales) or [1.0], axis=0)
+        self.length_scale: FloatArray = np.asarray(shortest, dtype=np.float64)
 
 
 def compiled(kernel: Kernel | Covariance) -> Covariance:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
@@ -45,6 +45,8 @@ class Prediction:
     mean_error: FloatArray = None  # type: ignore[assignment]  # filled in below
     std_error: FloatArray = None  # type: ignore[assignment]
     joint: Callable[[], FloatArray] | None = None
+    #: Further arrays with a column for each context, in classes that keep some.
+    _columns: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.mean_error is None:
@@ -73,10 +75,14 @@ class Prediction:
         result: FloatArray = self.mean[first[of]] + sample[of]
         return result
 
-    def at(self, positions: IntArray) -> Prediction:
+    def at(self, positions: IntArray) -> Self:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        pairs = np.ix_(positions, positions)
-        return Prediction(**self._rows(positions), joint=lambda: self.covariance()[pairs])
+        changes = self._rows(positions)
+        for name in self._columns:
+            changes[name] = getattr(self, name).T.take(positions, axis=0).T  # contiguous columns
+        if self.joint is not None:
+            changes["joint"] = lambda: self.covariance()[np.ix_(positions, positions)]
+        return replace(self, **changes)
 
     def sharpen(self, positions: IntArray) -> Prediction:
         """Return a prediction of `Posterior.screen` with all that is known at `positions`.

@@ -12,6 +12,18 @@ from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.typing import FloatArray
 
 
+def learn_past(posterior: Posterior, known: Observations, most: int, start: int = 0) -> bool:
+    """Let `posterior`, which is to take over, learn up to `most` more outcomes of `known`.
+
+    It learns the past in steps, so that no single call stalls, and leaves out the outcomes before
+    `start`. Returns whether it has caught up.
+    """
+    first = start + len(posterior)
+    if first < len(known):
+        posterior.update(*known.at(slice(first, first + most)))
+    return first + most >= len(known)
+
+
 class WrappingPosterior(Posterior):
     """A posterior that passes questions on to its `delegate`."""
 

@@ -79,16 +79,13 @@ class Regression(Persistent):
         result: FloatArray = dgemm(1.0, self.S, Z) + self.m[:, None]
         return result
 
-    def learn(
-        self, phi: FloatArray, P: FloatArray, y: FloatArray, noise: FloatArray
-    ) -> Innovations | None:
-        """Learn outcomes y (N,) with noise of standard deviations `noise`; all, or raise and none.
+    def learn(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> Innovations | None:
+        """Learn outcomes by their error, y - Φᵀm (N,), and noise V (N,); all, or raise and none.
 
         Returns:
             The innovations; None if the outcomes are not few.
         """
-        error = y - self.mean(phi)
-        if len(y) > FEW:
+        if len(error) > FEW:
             self._set(*self._by_factor(P, error, noise))
             return None
         A = gram(P)

@@ -2,8 +2,7 @@
 
 A dictionary covers a context if what it leaves of its prior variance, ρ, is at most the
 tolerance. The first one is pivoted out of all contexts seen so far; when it has to grow, it is
-pivoted anew, together with those that it does not cover. All models returned here have learned
-nothing yet.
+pivoted anew, together with those that it does not cover. New models have learned nothing yet.
 """
 
 from __future__ import annotations
@@ -65,11 +64,10 @@ def first_model(
 def covering_model(
     model: NystromModel, parts: list[FloatArray], largest: int
 ) -> NystromModel | None:
-    """Return a model whose dictionary is that of `model`, grown until it covers `parts`.
+    """Return `model` if its dictionary covers `parts`, or one of a dictionary grown until it does.
 
     None if that takes more than `largest` contexts.
     """
-    model = model.blank()
     for rows in parts:
         for part in chunks(len(rows), REMEMBERED):
             uncovered = model.uncovered(rows[part])
