@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,10 +51,6 @@ class ExactPrediction(Prediction):
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""
-        return self._covariance.copy()
-
-    @cached_property
-    def _covariance(self) -> FloatArray:
         covariance = self.prior.of(self.contexts)
         if len(self.V):
             covariance -= gram(self.V)

@@ -38,7 +38,7 @@ from oclok.posterior.observations import Observations
 from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import ContextsLike, Prediction, distinct, in_chunks
 from oclok.threads import blas_threads
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, IntArray
 
 #: Entries of φ that `predict` works on at once: 32 MB.
 PREDICTED_AT_ONCE = 4_000_000
@@ -61,12 +61,13 @@ class NystromPrediction(Prediction):
     whitened: FloatArray
     residual: FloatArray
     rounding_std: FloatArray
+    largest_residual: float
     _columns = ("phi", "whitened", "residual", "rounding_std")
 
-    @property
-    def largest_residual(self) -> float:
-        """The largest ρ."""
-        return float(np.maximum.reduce(self.residual, initial=0.0))
+    def at(self, positions: IntArray) -> Self:
+        """Return the prediction of the contexts at `positions`, shape (K,)."""
+        part = super().at(positions)
+        return part._with(largest_residual=max(part.residual.tolist(), default=0.0))
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance (M, M); correlations of ρ above the tolerance included."""
@@ -139,7 +140,8 @@ class NystromModel(IncrementalPosterior):
         self._kappa_U = math.sqrt(self.largest_prior)
         row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
         self._ones = np.ones(self.rank)
-        self._squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
+        squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
+        self._scales = np.array([self._ones, squares]).T
 
     def _state(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
@@ -213,15 +215,17 @@ class NystromModel(IncrementalPosterior):
             whitened=whitened,
             residual=residual,
             rounding_std=rounding_std,
+            largest_residual=float(np.maximum.reduce(residual, initial=0.0)),
         )
 
     def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return φ (r, M), ρ (M,) and √ω (M,) by the cheap bound of |w|₁."""
         phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
         prior, squares = self.prior.variance(X), phi * phi
-        residual = prior - dgemv(1.0, squares, self._ones, trans=1)
+        sums = dgemm(1.0, squares, self._scales, trans_a=1)
+        residual = prior - sums[:, 0]
         np.maximum(residual, 0.0, out=residual)
-        rounding_std = np.sqrt(dgemv(1.0, squares, self._squares, trans=1))
+        rounding_std = np.sqrt(sums[:, 1])
         rounding_std += self._rounding * math.sqrt(largest_of(prior)) + TINY
         return phi, residual, rounding_std
 
@@ -234,6 +238,8 @@ class NystromModel(IncrementalPosterior):
     def uncovered(self, contexts: ContextsLike) -> FloatArray:
         """Return the contexts whose ρ is above the tolerance, shape (n, D)."""
         f = self._features_of(contexts)
+        if f.largest_residual <= self.tolerance:
+            return f.contexts[:0]
         uncovered: FloatArray = f.contexts[f.residual > self.tolerance]
         return uncovered
 
@@ -319,4 +325,4 @@ class NystromModel(IncrementalPosterior):
 
 
 #: Attributes that `_prepare` computes.
-_DERIVED = ("largest_prior", "_k_U", "_ones", "_squares", "_rounding", "_kappa_U")
+_DERIVED = ("largest_prior", "_k_U", "_ones", "_scales", "_rounding", "_kappa_U")

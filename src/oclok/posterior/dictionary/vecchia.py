@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -79,7 +79,7 @@ class VecchiaPrediction(Prediction):
     def at(self, positions: IntArray) -> Self:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
         local = (np.asfortranarray(each[..., positions]) for each in self.local)
-        return replace(super().at(positions), local=VecchiaConditionals(*local))
+        return super().at(positions)._with(local=VecchiaConditionals(*local))
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""
@@ -105,7 +105,7 @@ class VecchiaPrediction(Prediction):
 
         local = merged(("features", "variance", "mean"), self.local, sharp.local)
         changes = merged(("mean", "std", *self._columns), self, sharp)
-        return replace(self, **changes, local=self.local._replace(**local))
+        return self._with(**changes, local=self.local._replace(**local))
 
 
 class VecchiaModel(NystromModel):
