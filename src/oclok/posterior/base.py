@@ -113,23 +113,22 @@ class Posterior(Persistent, ABC):
     def sample_paths(
         self, contexts: ContextsLike, count: int, rng: np.random.Generator
     ) -> FloatArray:
-        """Return `count` samples of f at `contexts` (M, D), of which there may be thousands.
+        """Return `count` samples of f at `contexts` (M, D), maybe thousands; shape (count, M).
 
-        Returns:
-            Shape (count, M). Through the features of some hundred of the contexts; what these
-            do not represent is drawn independently for each context.
+        Through the features of some hundred of the contexts; what these do not represent is drawn
+        independently for each context.
         """
-        from oclok.posterior.dictionary.paths import model_for  # which needs this module
+        from oclok.posterior.dictionary.selection import sampling_model  # which needs this module
 
-        return model_for(self, self.checked(contexts)).sample_paths(contexts, count, rng)
+        return sampling_model(self, self.checked(contexts)).sample_paths(contexts, count, rng)
 
     def innovations(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
 
         Returns:
-            C⁻¹(r - mean), where CCᵀ = covariance + σ²I; independent standard normal numbers if
-            kernel and noise are right, shape (N,); and 1 - σ²/C_nn², the fraction of the
-            predicted variance that is due to f and not to noise; shape (N,).
+            C⁻¹(r - mean), where CCᵀ = covariance + σ²I: independent standard normal numbers if
+            kernel and noise are right, (N,); and 1 - σ²/C_nn², the fraction of the predicted
+            variance that is due to f and not to noise, (N,).
         """
         prediction = self.current(contexts)
         y = as_outcomes(outcomes, len(prediction.mean))
@@ -149,11 +148,11 @@ class Posterior(Persistent, ABC):
     def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         X = self.checked(contexts)
-        known = self.observations
-        positions = known.find(X, as_outcomes(before, len(X)))
-        outcomes = known.outcomes.copy()
+        positions = self.observations.find(X, as_outcomes(before, len(X)))
+        known, outcomes, weights = self.observations.at(slice(None))
+        outcomes = outcomes.copy()
         outcomes[positions] = as_outcomes(after, len(X))
-        self._relearn(known.contexts, outcomes, known.weights)
+        self._relearn(known, outcomes, weights)
 
     def forget_last(self, count: int) -> None:
         """Unlearn the latest `count` outcomes, by learning all others anew."""
@@ -162,9 +161,8 @@ class Posterior(Persistent, ABC):
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""
-        if len(self):
-            known = self.observations
-            self._relearn(known.contexts, known.outcomes, rate * known.weights)
+        X, y, weights = self.observations.at(slice(None))
+        self._relearn(X, y, rate * weights)
 
     def screen(self, contexts: ContextsLike) -> Prediction:
         """Return a quick prediction of many contexts (M, D), of which few will matter.
