@@ -16,7 +16,6 @@ import numpy as np
 
 from oclok.errors import InputError
 from oclok.posterior.base import Posterior
-from oclok.posterior.kernels import Covariance
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.posterior.wrapping import WrappingPosterior, learn_past
 from oclok.typing import ArrayLike
@@ -73,21 +72,6 @@ class ForgettingPosterior(WrappingPosterior):
     def delegate(self) -> Posterior:
         """The posterior inside."""
         return self._inner
-
-    @property
-    def noise_std(self) -> float:  # type: ignore[override]
-        """The noise of the posterior inside."""
-        return self._inner.noise_std
-
-    @property
-    def prior(self) -> Covariance:  # type: ignore[override]
-        """The compiled kernel of the posterior inside."""
-        return self._inner.prior
-
-    @property
-    def dimension(self) -> int | None:
-        """D, or None as long as nothing tells."""
-        return self._inner.dimension
 
     def empty(
         self, kernel: Kernel | None = None, noise_std: float | None = None

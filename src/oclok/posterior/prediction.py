@@ -122,13 +122,9 @@ def in_chunks(
     if len(contexts) <= size:
         return predict(contexts)
     parts = [predict(contexts[rows]) for rows in chunks(len(contexts), size)]
-    mean, std, mean_error, std_error = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("mean", "std", "mean_error", "std_error")
-    )
-    return Prediction(
-        contexts, mean, std, mean_error, std_error, lambda: predict(contexts).covariance()
-    )
+    names = ("mean", "std", "mean_error", "std_error")
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Prediction(contexts, **columns, joint=lambda: predict(contexts).covariance())
 
 
 def distinct(X: FloatArray) -> tuple[IntArray, IntArray]:

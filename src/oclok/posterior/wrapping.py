@@ -7,6 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from oclok.posterior.base import Posterior
+from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.typing import FloatArray
@@ -31,6 +32,21 @@ class WrappingPosterior(Posterior):
     @abstractmethod
     def delegate(self) -> Posterior:
         """The posterior that answers now."""
+
+    @property
+    def prior(self) -> Covariance:  # type: ignore[override]
+        """The compiled kernel of the delegate."""
+        return self.delegate.prior
+
+    @property
+    def noise_std(self) -> float:  # type: ignore[override]
+        """Standard deviation σ of the noise of an outcome."""
+        return self.delegate.noise_std
+
+    @property
+    def dimension(self) -> int | None:
+        """D, or None as long as nothing tells."""
+        return self.delegate.dimension
 
     @property
     def observations(self) -> Observations:  # type: ignore[override]

@@ -229,23 +229,21 @@ class NystromModel(IncrementalPosterior):
         rounding_std += self._rounding * math.sqrt(largest_of(prior)) + TINY
         return phi, residual, rounding_std
 
-    def _features_of(self, contexts: ContextsLike) -> NystromPrediction:
-        """Return a prediction with its features: the one given, if it is current."""
+    def _residual(self, contexts: ContextsLike) -> tuple[FloatArray, float]:
+        """Return ρ of `contexts`, shape (M,), and the largest."""
         if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
-            return contexts
-        return self._predict(self.checked(contexts))
+            return contexts.residual, contexts.largest_residual
+        residual = self.features(self.checked(contexts))[1]
+        return residual, float(residual.max(initial=0.0))
 
     def uncovered(self, contexts: ContextsLike) -> FloatArray:
         """Return the contexts whose ρ is above the tolerance, shape (n, D)."""
-        f = self._features_of(contexts)
-        if f.largest_residual <= self.tolerance:
-            return f.contexts[:0]
-        uncovered: FloatArray = f.contexts[f.residual > self.tolerance]
-        return uncovered
+        X, (residual, largest) = self.checked(contexts), self._residual(contexts)
+        return X[residual > self.tolerance] if largest > self.tolerance else X[:0]
 
     def largest_residual(self, contexts: ContextsLike) -> float:
         """Return the largest ρ of `contexts` (M, D)."""
-        return self._features_of(contexts).largest_residual
+        return self._residual(contexts)[1]
 
     def sample_paths(
         self, contexts: ContextsLike, count: int, rng: np.random.Generator
@@ -296,7 +294,10 @@ class NystromModel(IncrementalPosterior):
     def _learn(
         self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
     ) -> Innovations | None:
-        f = self._features_of(contexts)
+        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
+            f = contexts
+        else:
+            f = self._predict(self.checked(contexts))
         trace = float(ddot(weights, f.residual + f.rounding_std * f.rounding_std))
         if not math.isfinite(trace):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")

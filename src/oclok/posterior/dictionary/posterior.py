@@ -40,12 +40,12 @@ from oclok.posterior.dictionary.selection import (
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.incremental import IncrementalPosterior
-from oclok.posterior.kernels import Covariance, compiled
+from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import ContextsLike
 from oclok.posterior.wrapping import WrappingPosterior, learn_past
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import as_count, as_noise_std, as_positive
+from oclok.validation import as_count, as_positive
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -98,12 +98,10 @@ class DictionaryPosterior(WrappingPosterior):
         tolerance: float = 1e-8,
         max_rank: int = MAX_RANK,
     ) -> None:
-        self.prior = compiled(kernel)
-        self.noise_std = as_noise_std(noise_std)
+        self._model: IncrementalPosterior = ExactPosterior(kernel, noise_std)
         self._given_tolerance = as_positive(tolerance, "tolerance")
         self.tolerance = min(self._given_tolerance, LARGEST_TOLERANCE * self.noise_std**2)
         self.max_rank = as_count(max_rank, "max_rank")
-        self._model: IncrementalPosterior = ExactPosterior(self.prior, self.noise_std)
         self._next_try = float(FIRST_TRY)
         self._remembered, self._novel = GrowableArray(), GrowableArray()
         self._successor: NystromModel | None = None
@@ -112,12 +110,8 @@ class DictionaryPosterior(WrappingPosterior):
         self, kernel: Kernel | None = None, noise_std: float | None = None
     ) -> DictionaryPosterior:
         """Return a posterior that has learned nothing, but has been offered the same contexts."""
-        other = DictionaryPosterior(
-            kernel or self.prior,
-            noise_std or self.noise_std,
-            self._given_tolerance,
-            self.max_rank,
-        )
+        budget = self._given_tolerance, self.max_rank
+        other = DictionaryPosterior(kernel or self.prior, noise_std or self.noise_std, *budget)
         other._remembered.extend(self._remembered.array)
         return other
 
@@ -294,9 +288,10 @@ class DictionaryPosterior(WrappingPosterior):
         """Use `model` after it has learned all outcomes so far and y seen at X."""
         known = self.observations
         model.observations = Observations(known.rows)
-        pairs = ((known.outcomes, y), (known.weights, weights))
-        contexts = np.vstack([known.contexts, X]) if len(known) else X
-        model.update(contexts, *(np.concatenate(pair) for pair in pairs))
+        if len(known):
+            pairs = zip(known.at(slice(None)), (X, y, weights), strict=True)
+            X, y, weights = (np.concatenate(pair) for pair in pairs)
+        model.update(X, y, weights)
         self._model, self._successor = model, None
 
     def _advance(self, X: FloatArray) -> None:

@@ -94,8 +94,7 @@ class VecchiaPrediction(Prediction):
             return self
         if not self.model.is_current(self):
             return self.model.predict(self.contexts)
-        part = self.at(positions).local
-        sharp = self.model.conditioned(self.contexts[positions], part.phi, part.residual)
+        sharp = self.model.predict(self.contexts[positions])
 
         def merged(names: tuple[str, ...], one: Any, other: Any) -> dict[str, Any]:
             changes = {name: getattr(one, name).copy(order="K") for name in names}
@@ -156,23 +155,13 @@ class VecchiaModel(NystromModel):
         """Return mean and std of f at `contexts` (M, D)."""
         X = self.checked(contexts)
         with blas_threads(0.0):
-            phi, residual, _ = self.features(X)
-            return self.conditioned(X, phi, residual)
+            return self._prediction(X, self._condition(X, NEAREST, TREES), is_sharp=True)
 
     def screen(self, contexts: ContextsLike) -> VecchiaPrediction:
         """Return mean and std of f at `contexts` (M, D) given the nearest outcome of each alone."""
         X = self.checked(contexts)
         with blas_threads(0.0):
-            phi, residual, _ = self.features(X)
-            return self._prediction(X, self._condition_on_one(X, phi, residual), is_sharp=False)
-
-    def conditioned(
-        self, X: FloatArray, phi: FloatArray, residual: FloatArray
-    ) -> VecchiaPrediction:
-        """Return the prediction of X (M, D), with φ (r, M) and ρ (M,), given all neighbours."""
-        with blas_threads(0.0):
-            local = self._condition(X, phi, residual, NEAREST, TREES)
-            return self._prediction(X, local, is_sharp=True)
+            return self._prediction(X, self._condition_on_one(X), is_sharp=False)
 
     def _prediction(
         self, X: FloatArray, local: VecchiaConditionals, is_sharp: bool
@@ -199,7 +188,7 @@ class VecchiaModel(NystromModel):
         W = self.regression.sample(count, rng)
         result = np.empty((count, len(X)))
         for rows in chunks(len(X), self._at_once):
-            local = self._condition_many(X[rows])
+            local = self._condition(X[rows], NEAREST_OF_MANY, TREES_OF_MANY)
             noise = rng.standard_normal((count, len(local.mean)))
             result[:, rows] = dgemm(1.0, W, local.features, trans_a=1)
             result[:, rows] += local.mean + np.sqrt(local.variance) * noise
@@ -235,8 +224,10 @@ class VecchiaModel(NystromModel):
     ) -> Innovations | None:
         X = self.checked(contexts)
         with blas_threads(0.0):  # its matrices are small, however many outcomes there are
-            is_few = len(y) <= FEW
-            local = self.current(contexts).local if is_few else self._condition_many(X)
+            if len(y) <= FEW:
+                local = self.current(contexts).local
+            else:
+                local = self._condition(X, NEAREST_OF_MANY, TREES_OF_MANY)
             least = LEAST_NOISE * self.largest_prior
             noise = np.maximum(self.noise_std**2 / weights, least)
             N = self.covariance_of_g(X, local)
@@ -265,18 +256,12 @@ class VecchiaModel(NystromModel):
         np.einsum("ii->i", E)[...] = local.variance
         return E
 
-    def _condition_many(self, X: FloatArray) -> VecchiaConditionals:
-        """Condition g at each of many contexts on fewer neighbours."""
-        phi, residual, _ = self.features(X)
-        return self._condition(X, phi, residual, NEAREST_OF_MANY, TREES_OF_MANY)
-
-    def _condition_on_one(
-        self, X: FloatArray, phi: FloatArray, residual: FloatArray
-    ) -> VecchiaConditionals:
+    def _condition_on_one(self, X: FloatArray) -> VecchiaConditionals:
         """Condition g at each context on its nearest outcome in one tree."""
         known, prior = self._outcomes, self.prior
         if known.size == 0:
-            return self._condition(X, phi, residual, 1, 1)
+            return self._condition(X, 1, 1)
+        phi, residual, _ = self.features(X)
         n = known.nearest(X, 1, 1)[:, 0]
         Phi = known.phi[n]
         if prior.is_stationary:
@@ -289,11 +274,10 @@ class VecchiaModel(NystromModel):
         variance = np.clip(residual - e * h, 0.0, residual)
         return VecchiaConditionals(phi, phi - Phi.T * h, residual, variance, h * known.y[n])
 
-    def _condition(
-        self, X: FloatArray, phi: FloatArray, residual: FloatArray, most: int, trees: int
-    ) -> VecchiaConditionals:
+    def _condition(self, X: FloatArray, most: int, trees: int) -> VecchiaConditionals:
         """Condition g at each context on its nearest outcomes, at most `most` of them."""
         known = self._outcomes
+        phi, residual, _ = self.features(X)
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
         for part in chunks(len(X) if known.size else 0, SEARCHED_AT_ONCE):
             neighbours = known.nearest(X[part], most, trees)
