@@ -209,7 +209,7 @@ class Posterior(Persistent, ABC):
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as neither the kernel nor an outcome tells."""
+        """D, or None as long as neither the kernel nor an outcome fixes it."""
         return self.observations.dimension or self.prior.dimension
 
     def checked(self, contexts: ContextsLike) -> FloatArray:
@@ -253,5 +253,5 @@ class Posterior(Persistent, ABC):
 
 
 def signal_fraction(noise_share: FloatArray) -> FloatArray:
-    """Return 1 - (σ/C_nn)², what f has of a predicted variance, shape (N,)."""
+    """Return 1 - (σ/C_nn)², the share of f in a predicted variance, shape (N,)."""
     return np.maximum(1.0 - noise_share * noise_share, 0.0)

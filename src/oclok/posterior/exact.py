@@ -140,7 +140,7 @@ class ExactPosterior(IncrementalPosterior):
         prior = self.prior.largest(X)
         largest = max(self._largest, prior)
         rounding = EPSILON * (len(self) + len(X)) * largest
-        # Noise below the rounding of K cannot be told from none, as for a `DotProduct` of
+        # Noise below the rounding of K cannot be distinguished from none, as for a `DotProduct` of
         # contexts of size 1e6, where k(x, x) is 1e12.
         excess = np.maximum(rounding - noise, 0.0)
         add_to_diagonal(S, noise + excess)

@@ -29,11 +29,12 @@ from scipy.linalg import norm
 from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from oclok.errors import ContextError, InputError
+from oclok.errors import InputError
 from oclok.persistence import Persistent
+from oclok.posterior.kernels import compiled
 from oclok.posterior.linalg import add_to_diagonal
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import as_contexts, as_count, as_noise_std, as_outcomes, check_kernel
+from oclok.validation import as_contexts, as_count, as_noise_std, as_outcomes
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -132,7 +133,7 @@ def fit_kernel(
     noise_std = as_noise_std(noise_std)
     restarts = as_count(restarts, "restarts", least=0)
     most = as_count(most, "most")
-    _check_kernel(kernel, X)
+    compiled(kernel).of(X[:1])  # refuses a kernel that does not fit these contexts
     rng = np.random.default_rng(seed)
     if len(X) > most:
         rows = np.sort(rng.choice(len(X), most, replace=False))
@@ -152,16 +153,6 @@ def fit_kernel(
     elif space.is_free.any():
         message = f"found nothing better than what was given; {message}"
     return KernelFit(kernel, noise_std, before, before, False, len(X), message)
-
-
-def _check_kernel(kernel: Kernel, X: FloatArray) -> None:
-    check_kernel(kernel)
-    try:
-        shape = np.shape(kernel(X[:1]))
-    except ValueError as reason:
-        raise ContextError(f"the kernel does not take these contexts: {reason}") from None
-    if shape != (1, 1):
-        raise InputError(f"kernel must give one covariance per pair of contexts; got {kernel!r}")
 
 
 class _Space:

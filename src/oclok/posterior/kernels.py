@@ -74,7 +74,9 @@ class Covariance(Persistent):
             return result
         result = _called(self.kernel, X)
         if result.shape != (len(X), len(X)):
-            raise InputError(f"kernel must give a matrix, one row per context; got {result.shape}")
+            raise InputError(
+                f"kernel must give one covariance per pair of contexts; got shape {result.shape}"
+            )
         return result
 
     def of_blocks(self, X: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ class Prediction:
         mean, std: shape (M,).
         mean_error, std_error: bounds on their distance from the exact posterior's; shape (M,). See
             the table at the head of this file. Infinite if left out.
-        joint: computes the joint covariance (M, M) when it is asked for.
+        joint: computes the joint covariance (M, M) on demand.
 
     Examples:
         >>> prediction = Prediction(np.zeros((2, 1)), np.array([0.1, 0.2]), np.ones(2))

@@ -45,7 +45,7 @@ class WrappingPosterior(Posterior):
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as nothing tells."""
+        """D, or None as long as it is unknown."""
         return self.delegate.dimension
 
     @property

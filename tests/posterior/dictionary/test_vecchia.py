@@ -159,7 +159,7 @@ def test_only_the_latest_outcomes_are_neighbours(monkeypatch):
     std = model.predict(np.array([[10.0], [80.0]])).std
     assert std[0] == pytest.approx(1.0)
     assert std[1] < 0.2
-    assert len(model._outcomes.X) == 32
+    assert len(model.neighbours.X) == 32
 
 
 def test_a_dictionary_that_grows_in_steps_ends_up_exact(monkeypatch):

@@ -63,16 +63,16 @@ class Neighbours(Persistent):
             most = min(most, self.size)
             return np.argpartition(distance, most - 1, axis=1)[:, :most]
         found = self._forest.candidates(X, trees)
-        if trees > 1:
-            found = np.sort(found, axis=1)
+        if trees > 1:  # of which several may find the same
+            found.sort(axis=1)
+            found[:, 1:][found[:, 1:] == found[:, :-1]] = NONE
+        if most >= found.shape[1]:
+            return found
         away = self.X[found]
         away -= X[:, None]
         if self._scale.ndim:
             away /= self._scale
         distance = np.einsum("mcd,mcd->mc", away, away)
-        found[:, 1:][found[:, 1:] == found[:, :-1]] = NONE  # in several trees
-        if most >= found.shape[1]:
-            return found
         distance[found == NONE] = np.inf
         nearest = np.argpartition(distance, most - 1, axis=1)[:, :most]
         return np.take_along_axis(found, nearest, axis=1)

@@ -94,7 +94,7 @@ class NystromPrediction(Prediction):
 
 
 class NystromModel(IncrementalPosterior):
-    """What is known of f through the features of a dictionary.
+    """The posterior through the features of a dictionary.
 
     Args:
         prior: prior covariance of f.
@@ -103,7 +103,7 @@ class NystromModel(IncrementalPosterior):
         tolerance: where all ρ are at most this, their correlations are neglected.
 
     Attributes:
-        regression: what is known of the features' weights.
+        regression: the posterior of the features' weights.
         largest_prior: largest prior variance in the dictionary.
     """
 

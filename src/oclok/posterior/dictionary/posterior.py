@@ -117,7 +117,7 @@ class DictionaryPosterior(WrappingPosterior):
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as nothing tells."""
+        """D, or None as long as it is unknown."""
         return super().dimension or self._remembered.width
 
     @property

@@ -28,8 +28,8 @@ REMEMBERED = 2_048
 ENTRIES, FEWEST = 32_768, 512
 #: Candidates for a dictionary that will not cover them all.
 PIVOTED = 1_024
-#: The variance that such a dictionary may leave, relative to the largest one's, and what is
-#: negligible, relative to the noise's.
+#: The variance that such a dictionary may leave, relative to the largest one's, and a negligible
+#: variance, relative to the noise's.
 LEFT_OVER, NEGLIGIBLE = 1.05, 0.01
 #: A dictionary to draw samples with leaves at most this fraction of the prior variance and of the
 #: noise variance, or has this many pivots, and as many again as there are outcomes.

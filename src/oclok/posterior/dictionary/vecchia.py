@@ -64,7 +64,7 @@ class VecchiaConditionals(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class VecchiaPrediction(Prediction):
-    """A prediction with what it was made of; `weights` is m when it was made.
+    """A prediction with its parts; `weights` is m when it was made.
 
     `is_sharp`, shape (M,), says for which contexts all neighbours were used, not just the nearest.
     """
@@ -108,7 +108,7 @@ class VecchiaPrediction(Prediction):
 
 
 class VecchiaModel(NystromModel):
-    """What is known of f through a dictionary and the nearest outcomes.
+    """The posterior through a dictionary and the nearest outcomes.
 
     Args:
         dictionary: with what its features have learned so far, if anything: of outcomes at
@@ -120,12 +120,12 @@ class VecchiaModel(NystromModel):
     def __init__(self, dictionary: NystromModel) -> None:
         self.__dict__.update(dictionary.__dict__)
         self.regression = copy.copy(dictionary.regression)
-        self._outcomes = Neighbours(self.prior.length_scale, self.dimension, self.rank)
+        self.neighbours = Neighbours(self.prior.length_scale, self.dimension, self.rank)
         self._gain = 0.0
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        known = self._outcomes
+        known = self.neighbours
         if not hasattr(known, "phi"):  # it follows from the rest, and is not saved
             known.phi = np.empty((known.size, self.rank))
             for rows in chunks(known.size, self._at_once):
@@ -197,7 +197,7 @@ class VecchiaModel(NystromModel):
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
         super().discount(rate)
-        self._outcomes.noise /= rate
+        self.neighbours.noise /= rate
 
     def _shift(self, X: FloatArray, change: FloatArray, noise: FloatArray) -> None:
         """Change outcomes: w by its covariance with f(x), g where they are neighbours.
@@ -206,12 +206,12 @@ class VecchiaModel(NystromModel):
         """
         self.regression.correct(self.predict(X).whitened, change, noise)
         for row, difference, std in zip(X, change, noise, strict=True):
-            slot, known = self._outcomes.slot_of(row), self._outcomes
+            slot, known = self.neighbours.slot_of(row), self.neighbours
             if slot is not None:
                 known.y[slot] += difference * min(known.noise[slot] / std**2, 1.0)
 
     def _checkpoint(self, count: int) -> Callable[[], None]:
-        parts = super()._checkpoint(count), self._outcomes.checkpoint(count)
+        parts = super()._checkpoint(count), self.neighbours.checkpoint(count)
 
         def roll_back() -> None:
             for part in parts:
@@ -240,7 +240,7 @@ class VecchiaModel(NystromModel):
             innovations = self.regression.learn(P, error, np.ones(len(z)))
             diagonal = C.diagonal()
             self._gain += float(np.log(diagonal / np.sqrt(noise)).sum())
-            self._outcomes.store(X, y, noise, local.residual, local.phi, least)
+            self.neighbours.store(X, y, noise, local.residual, local.phi, least)
         if innovations is None:
             return None
         z, signal = innovations
@@ -258,7 +258,7 @@ class VecchiaModel(NystromModel):
 
     def _condition_on_one(self, X: FloatArray) -> VecchiaConditionals:
         """Condition g at each context on its nearest outcome in one tree."""
-        known, prior = self._outcomes, self.prior
+        known, prior = self.neighbours, self.prior
         if known.size == 0:
             return self._condition(X, 1, 1)
         phi, residual, _ = self.features(X)
@@ -276,7 +276,7 @@ class VecchiaModel(NystromModel):
 
     def _condition(self, X: FloatArray, most: int, trees: int) -> VecchiaConditionals:
         """Condition g at each context on its nearest outcomes, at most `most` of them."""
-        known = self._outcomes
+        known = self.neighbours
         phi, residual, _ = self.features(X)
         features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
         for part in chunks(len(X) if known.size else 0, SEARCHED_AT_ONCE):
@@ -305,7 +305,7 @@ class VecchiaModel(NystromModel):
         count = len(n)
         Phi = np.empty((count + 1, len(phi)))
         Phi[count] = phi
-        self._outcomes.phi.take(n, axis=0, out=Phi[:count], mode="wrap")  # without a buffer
+        self.neighbours.phi.take(n, axis=0, out=Phi[:count], mode="wrap")  # without a buffer
         E = dsyrk(-1.0, Phi.T, trans=1, beta=1.0, c=prior.T, lower=1, overwrite_c=1)
         e = E[count, :count].copy()
         add_to_diagonal(E, noise)
