@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,6 +52,10 @@ class ExactPrediction(Prediction):
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""
+        return self._covariance.copy()
+
+    @cached_property
+    def _covariance(self) -> FloatArray:
         covariance = self.prior.of(self.contexts)
         if len(self.V):
             covariance -= gram(self.V)
@@ -108,15 +113,16 @@ class ExactPosterior(IncrementalPosterior):
 
     def _predict(self, X: FloatArray) -> ExactPrediction:
         V, mean = np.empty((0, len(X))), np.zeros(len(X))
-        std, errors = std_of(self.prior.diagonal(X)), (mean, mean)
+        errors, variance = (mean, mean), self.prior.variance(X)
         if len(self):
             V = self._L.solve(self.prior.between(self.observations.contexts, X))
             mean = dgemv(1.0, V.T, self._z.array)
-            prior = self.prior.variance(X)
-            std = std_of(prior - np.einsum("nm,nm->m", V, V))
-            rounding_std = np.sqrt(kernel_rounding(len(self), self._reach) * prior) + TINY
+            std = std_of(variance - np.einsum("nm,nm->m", V, V))
+            rounding_std = np.sqrt(kernel_rounding(len(self), self._reach) * variance) + TINY
             s = self._trace / self.noise_std**2
             errors = error_bounds(std, 0.0, rounding_std, s, math.sqrt(self._quadratic_form))
+        else:
+            std = std_of(self.prior.diagonal(X))
         return ExactPrediction(X, mean, std, *errors, V=V, prior=self.prior, factor=self._L)
 
     def _checkpoint(self, count: int) -> Callable[[], None]:
@@ -142,7 +148,8 @@ class ExactPosterior(IncrementalPosterior):
         rounding = EPSILON * (len(self) + len(X)) * largest
         # Noise below the rounding of K cannot be distinguished from none, as for a `DotProduct` of
         # contexts of size 1e6, where k(x, x) is 1e12.
-        excess = np.maximum(rounding - noise, 0.0)
+        is_lost = rounding > min(noise.tolist())
+        excess = np.maximum(rounding - noise, 0.0) if is_lost else 0.0
         add_to_diagonal(S, noise + excess)
         C = factor(S, self.noise_std**2)
         z = dtrsm(1.0, C, (y - f.mean)[:, None], lower=1)[:, 0]
@@ -154,7 +161,7 @@ class ExactPosterior(IncrementalPosterior):
         self._z.extend(z)
         self._reach = max(self._reach, self.prior.reach(X))
         off = kernel_rounding(len(self._L), self._reach) * (prior + self.noise_std**2)
-        self._trace += float(ddot(weights, off + excess))
+        self._trace += sum((weights * (off + excess)).tolist())
         self._quadratic_form += quadratic_form
         self._gain -= sum(np.log(noise_share).tolist())
         self._largest = largest

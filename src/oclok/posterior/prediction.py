@@ -77,9 +77,9 @@ class Prediction:
 
     def at(self, positions: IntArray) -> Self:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        changes, values = self._rows(positions), self.__dict__
+        changes = self._rows(positions)
         for name in self._columns:
-            changes[name] = values[name].T.take(positions, axis=0).T  # contiguous columns
+            changes[name] = self.__dict__[name][..., positions]  # contiguous columns
         if self.joint is not None:
             changes["joint"] = lambda: self.covariance()[np.ix_(positions, positions)]
         return self._with(**changes)
@@ -88,6 +88,7 @@ class Prediction:
         """Return a copy with other values of some fields; `dataclasses.replace` takes longer."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
+        other.__dict__.pop("_covariance", None)  # which a class may cache
         return other
 
     def sharpen(self, positions: IntArray) -> Prediction:

@@ -38,7 +38,7 @@ from oclok.posterior.observations import Observations
 from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import ContextsLike, Prediction, distinct, in_chunks
 from oclok.threads import blas_threads
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray
 
 #: Entries of φ that `predict` works on at once: 32 MB.
 PREDICTED_AT_ONCE = 4_000_000
@@ -61,13 +61,12 @@ class NystromPrediction(Prediction):
     whitened: FloatArray
     residual: FloatArray
     rounding_std: FloatArray
-    largest_residual: float
     _columns = ("phi", "whitened", "residual", "rounding_std")
 
-    def at(self, positions: IntArray) -> Self:
-        """Return the prediction of the contexts at `positions`, shape (K,)."""
-        part = super().at(positions)
-        return part._with(largest_residual=max(part.residual.tolist(), default=0.0))
+    @property
+    def largest_residual(self) -> float:
+        """The largest ρ; over few, this is quicker than NumPy."""
+        return max(self.residual.tolist(), default=0.0)
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance (M, M); correlations of ρ above the tolerance included."""
@@ -215,7 +214,6 @@ class NystromModel(IncrementalPosterior):
             whitened=whitened,
             residual=residual,
             rounding_std=rounding_std,
-            largest_residual=float(np.maximum.reduce(residual, initial=0.0)),
         )
 
     def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

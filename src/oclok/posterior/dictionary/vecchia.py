@@ -78,8 +78,8 @@ class VecchiaPrediction(Prediction):
 
     def at(self, positions: IntArray) -> Self:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        local = (np.asfortranarray(each[..., positions]) for each in self.local)
-        return super().at(positions)._with(local=VecchiaConditionals(*local))
+        local = VecchiaConditionals(*(each[..., positions] for each in self.local))
+        return super().at(positions)._with(local=local)
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""
