@@ -128,9 +128,10 @@ class DictionaryPosterior(WrappingPosterior):
     @property
     def _dictionary(self) -> NystromModel | None:
         """The dictionary that answers, or is to take over from the nearest outcomes."""
-        if isinstance(self._model, VecchiaModel):
-            return self._successor
-        return self._model if isinstance(self._model, NystromModel) else None
+        model = self._model
+        if type(model) is NystromModel:  # `isinstance` takes longer
+            return model
+        return self._successor if isinstance(model, VecchiaModel) else None
 
     def update(
         self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
@@ -188,25 +189,27 @@ class DictionaryPosterior(WrappingPosterior):
 
     def _note(self, contexts: ContextsLike) -> None:
         """Remember which contexts the dictionary, in use or to come, does not cover."""
-        if self._dictionary is not None:
-            uncovered = self._dictionary.uncovered(contexts)
+        dictionary = self._dictionary
+        if dictionary is not None:
+            uncovered = dictionary.uncovered(contexts)
             if len(uncovered):
                 _remember(self._novel, uncovered)
                 _remember(self._remembered, uncovered)
 
     def _must_change(self, contexts: ContextsLike, count: int) -> bool:
         """Return whether `count` contexts to be learned call for another model."""
+        dictionary = self._dictionary
         if isinstance(self._model, ExactPosterior):
             return len(self) + count >= min(self._next_try, self.max_rank + 1)
-        if isinstance(self._model, VecchiaModel) or self._dictionary is None:
+        if dictionary is None or dictionary is not self._model:
             return False
         if count > LEARNED_AT_ONCE:
             return True
-        largest = self._dictionary.largest_residual(contexts)
+        largest = dictionary.largest_residual(contexts)
         if self._successor is not None:
             return largest > self._negligible
-        waiting = len(self._dictionary.uncovered(contexts)) + len(self._novel)
-        too_many = waiting > max(8, NOVEL_FRACTION * self._dictionary.rank)
+        waiting = len(dictionary.uncovered(contexts)) + len(self._novel)
+        too_many = waiting > max(8, NOVEL_FRACTION * dictionary.rank)
         return too_many or largest > URGENT * self.tolerance
 
     def _predicted(self, contexts: ContextsLike) -> ContextsLike:
