@@ -59,11 +59,6 @@ class GrowableArray(Persistent):
         """Entries of a row; None before the first."""
         return int(self._buffer.shape[1]) if self._size else None
 
-    def at(self, rows: Any) -> FloatArray:
-        """Return the rows at positions, or of a slice."""
-        found: FloatArray = self.array[rows]
-        return found
-
     def extend(self, rows: FloatArray) -> None:
         """Add `rows` at the end."""
         self.put(self._size, rows)

@@ -209,7 +209,7 @@ def test_a_failed_update_leaves_the_posterior_as_it_was(monkeypatch: Any) -> Non
     posterior = ExactPosterior(RBF(0.5), 0.1)
     posterior.update(X[:20], y[:20])
     before, predicted = dumps(posterior), posterior.predict(x)
-    monkeypatch.setattr("oclok.posterior.exact.APPENDED_AT_ONCE", 8)
+    monkeypatch.setattr(ExactPosterior, "_at_once", 8)
     calls = []
 
     def fails_later(S: np.ndarray, least: float) -> np.ndarray:

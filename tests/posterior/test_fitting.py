@@ -322,7 +322,11 @@ def test_out_of_many_observations_as_many_as_asked_for_are_used():
     [
         ({"kernel": RBF}, InputError, "kernel must be an instance"),
         ({"kernel": "RBF"}, InputError, "kernel must be an instance"),
-        ({"kernel": RBF([1.0, 2.0, 3.0])}, ContextError, "does not take these contexts"),
+        (
+            {"kernel": RBF([1.0, 2.0, 3.0])},
+            ContextError,
+            "3 lengthscales; got contexts of 2 columns",
+        ),
         ({"kernel": CompoundKernel([RBF(1.0), RBF(2.0)])}, InputError, "one covariance"),
         ({"kernel": RBF(1.0, (10.0, 0.1))}, InputError, "bounds in order"),
         ({"kernel": RBF(-1.0)}, InputError, "above 0"),

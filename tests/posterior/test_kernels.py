@@ -23,8 +23,7 @@ from sklearn.gaussian_process.kernels import (
 from oclok.errors import OclokError
 from oclok.persistence import dumps, loads
 from oclok.posterior import ExactPosterior
-from oclok.posterior.compiled import LEAST_FOR_PRODUCT
-from oclok.posterior.kernels import Covariance
+from oclok.posterior.kernels import LEAST_FOR_PRODUCT, Covariance
 
 
 @settings(max_examples=10, deadline=None)

@@ -15,6 +15,9 @@ C₂₁ (C₁₁ + noise)⁻¹ C₁₂, and as good as they look on average, so
 Exploring lowers the first and raises the second. The width of the highest value, summed over recent
 rehearsals, is used. Where arms on offer vary so much that greedy choices teach as well, that is 0.
 Super arms are the k best arms, whatever the oracle: only how many arms are chosen counts here.
+
+A rehearsal knows no more than its model. So every `TRUST`-th round is played with the full width,
+whatever was learned: what a wrong model hides comes to light there.
 """
 
 from __future__ import annotations
@@ -37,9 +40,11 @@ ROUNDS, DRAWN, CONTENDERS, DRAWS = 12, 20, 10, 256
 #: Contenders that do not have the highest means have the highest μ + OPTIMISM · σ.
 OPTIMISM = 1.5
 #: H. Further ahead, what a model promises is worth less, as the model is not quite right either.
-HORIZON = 40
+HORIZON = 100
 #: The first rehearsal is after this many rounds; others follow after an EVERY-th of all so far.
 FIRST, EVERY = 4, 4
+#: Every so many rounds the full width is used.
+TRUST = 4
 #: Weight of the rehearsals before, each time there is another one.
 MEMORY = 0.6
 #: Weight of the mean in indices, which breaks ties between those at the ceiling.
@@ -53,7 +58,7 @@ class Rehearsal(Persistent):
         outcome_range: lowest and highest outcome that are possible; the posterior's if left out.
 
     Attributes:
-        width: the one to use now.
+        width: the one that pays best, as far as is known.
     """
 
     def __init__(self, outcome_range: tuple[float, float] | None = None) -> None:
@@ -65,6 +70,10 @@ class Rehearsal(Persistent):
         self.width = 1.0
         self._values = np.zeros(len(WIDTHS))
         self._start, self._due = rounds, FIRST
+
+    def width_in(self, t: int) -> float:
+        """Return the width to use in round `t`."""
+        return self.width if t % TRUST else WIDTHS[-1]
 
     def ceiling(self, posterior: Posterior) -> float:
         """Return the highest outcome that is possible, as far as is known."""

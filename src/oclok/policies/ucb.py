@@ -217,8 +217,8 @@ class UCB(UCBPolicy):
         self._rehearsal = Rehearsal(outcome_range) if width is None else None
 
     def width(self, t: int, arms: int) -> float:
-        """Return the width: as given, or as learned so far."""
-        return self._width if self._rehearsal is None else self._rehearsal.width
+        """Return the width in round `t`: as given, or as learned so far."""
+        return self._width if self._rehearsal is None else self._rehearsal.width_in(t)
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
         super()._learn(contexts, outcomes)

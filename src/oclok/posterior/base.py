@@ -114,23 +114,22 @@ class Posterior(Persistent, ABC):
     def sample_paths(
         self, contexts: ContextsLike, count: int, rng: np.random.Generator
     ) -> FloatArray:
-        """Return `count` samples of f at `contexts` (M, D), of which there may be thousands.
+        """Return `count` samples of f at `contexts` (M, D), maybe thousands; shape (count, M).
 
-        Returns:
-            Shape (count, M). Through the features of some hundred of the contexts; what these
-            do not represent is drawn independently for each context.
+        Through the features of some hundred of the contexts; what these do not represent is drawn
+        independently for each context.
         """
-        from oclok.posterior.dictionary.paths import model_for  # which needs this module
+        from oclok.posterior.dictionary.selection import sampling_model  # which needs this module
 
-        return model_for(self, self.checked(contexts)).sample_paths(contexts, count, rng)
+        return sampling_model(self, self.checked(contexts)).sample_paths(contexts, count, rng)
 
     def innovations(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Return how surprising `outcomes` (N,) at `contexts` (N, D) are, before the update.
 
         Returns:
-            C⁻¹(r - mean), where CCᵀ = covariance + σ²I; independent standard normal numbers if
-            kernel and noise are right, shape (N,); and 1 - σ²/C_nn², the fraction of the
-            predicted variance that is due to f and not to noise; shape (N,).
+            C⁻¹(r - mean), where CCᵀ = covariance + σ²I: independent standard normal numbers if
+            kernel and noise are right, (N,); and 1 - σ²/C_nn², the fraction of the predicted
+            variance that is due to f and not to noise, (N,).
         """
         prediction = self.current(contexts)
         y = as_outcomes(outcomes, len(prediction.mean))
@@ -150,27 +149,21 @@ class Posterior(Persistent, ABC):
     def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         X = self.checked(contexts)
-        known = self.observations
-        positions = known.find(X, as_outcomes(before, len(X)))
-        outcomes = known.outcomes.copy()
+        positions = self.observations.find(X, as_outcomes(before, len(X)))
+        known, outcomes, weights = self.observations.at(slice(None))
+        outcomes = outcomes.copy()
         outcomes[positions] = as_outcomes(after, len(X))
-        self._relearn(known.contexts, outcomes, known.weights)
+        self._relearn(known, outcomes, weights)
 
     def forget_last(self, count: int) -> None:
         """Unlearn the latest `count` outcomes, by learning all others anew."""
-        if not count:
-            return
-        X, y, weights = (each.copy() for each in self.observations.at(slice(len(self) - count)))
-        other = self.empty()
-        if len(y):
-            other.update(X, y, weights)
-        self.__dict__.update(other.__dict__)
+        if count:
+            self._relearn(*self.observations.at(slice(len(self) - count)))
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""
-        if len(self):
-            known = self.observations
-            self._relearn(known.contexts, known.outcomes, rate * known.weights)
+        X, y, weights = self.observations.at(slice(None))
+        self._relearn(X, y, rate * weights)
 
     def screen(self, contexts: ContextsLike) -> Prediction:
         """Return a quick prediction of many contexts (M, D), of which few will matter.
@@ -198,8 +191,7 @@ class Posterior(Persistent, ABC):
         """Return a posterior with another kernel and noise that has learned the same."""
         other = self.empty(kernel, noise_std)
         if len(self):
-            known = self.observations
-            other.update(known.contexts, known.outcomes, known.weights)
+            other.update(*self.observations.at(slice(None)))
         return other
 
     @property
@@ -223,7 +215,7 @@ class Posterior(Persistent, ABC):
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as neither the kernel nor an outcome tells."""
+        """D, or None as long as neither the kernel nor an outcome fixes it."""
         return self.observations.dimension or self.prior.dimension
 
     def checked(self, contexts: ContextsLike) -> FloatArray:
@@ -255,10 +247,10 @@ class Posterior(Persistent, ABC):
         )
 
     def _relearn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        other, known = self.empty(), self.observations
-        other.update(X, y, weights)
-        known.replace(y, weights)  # others may share them
-        self.__dict__.update(other.__dict__, observations=known)
+        other = self.empty()
+        if len(y):
+            other.update(X, y, weights)
+        self.__dict__.update(other.__dict__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         other = type(self).__new__(type(self))
@@ -267,5 +259,5 @@ class Posterior(Persistent, ABC):
 
 
 def signal_fraction(noise_share: FloatArray) -> FloatArray:
-    """Return 1 - (σ/C_nn)², what f has of a predicted variance, shape (N,)."""
+    """Return 1 - (σ/C_nn)², the share of f in a predicted variance, shape (N,)."""
     return np.maximum(1.0 - noise_share * noise_share, 0.0)

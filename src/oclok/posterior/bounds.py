@@ -23,7 +23,7 @@ import numpy as np
 
 from oclok.typing import FloatArray
 
-#: Relative error of k(x, x'): that of the RBF product, see `compiled.MOST_FOR_PRODUCT`, is larger
+#: Relative error of k(x, x'): that of the RBF product, see `kernels.MOST_FOR_PRODUCT`, is larger
 #: than that of any other compiled kernel.
 KERNEL_ROUNDING = 1e-13
 #: Machine epsilon.
@@ -38,7 +38,7 @@ STATE_ROUNDING = 1e-9
 def error_bounds(
     std: FloatArray,
     residual: FloatArray | float,
-    root: FloatArray | float,
+    rounding_std: FloatArray | float,
     s: float,
     scale: float,
     mean_slack: float = 0.0,
@@ -49,8 +49,8 @@ def error_bounds(
     `s` is τ/σ², `scale` a bound of |a|σ; the slacks are for rounding of the model's state.
     """
     g = s / (1.0 + math.sqrt(1.0 + s))  # without cancellation
-    rounding = root * root
-    delta = rounding / np.maximum(std, root)
+    rounding = rounding_std * rounding_std
+    delta = rounding / np.maximum(std, rounding_std)
     of_eta = math.sqrt(s) * np.sqrt(rounding + residual)
     d = g * std + ((1.0 + g) * delta + (of_eta + std_slack))
     return (scale * s) * (std + d) + (scale * of_eta + mean_slack), d

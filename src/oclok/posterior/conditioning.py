@@ -26,7 +26,7 @@ class Conditioned:
     """The joint covariance of the available arms, given arms that were chosen.
 
     Args:
-        posterior: what is known of f.
+        posterior: the posterior of f.
         available: the prediction of the available arms.
         pending: contexts whose outcomes are outstanding, shape (P, D); none by default.
 

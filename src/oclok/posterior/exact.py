@@ -15,47 +15,40 @@ complement S = K(x, x) - VᵀV + σ²I, and C⁻¹(r - Vᵀz) to z.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.blas import ddot, dgemv, dtrsm
 
-from oclok.arrays import GrowableArray, chunks
+from oclok.arrays import GrowableArray
 from oclok.errors import NumericalError
-from oclok.posterior.base import Innovations, Posterior, signal_fraction
+from oclok.posterior.base import Innovations, signal_fraction
 from oclok.posterior.bounds import EPSILON, TINY, error_bounds, kernel_rounding
 from oclok.posterior.cholesky import GrowingCholesky
+from oclok.posterior.incremental import IncrementalPosterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.posterior.prediction import ContextsLike, Prediction, in_chunks
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import FloatArray
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
 #: Entries of V that `predict` works on at once: 32 MB.
 PREDICTED_AT_ONCE = 4_000_000
-#: Outcomes that are appended at once.
-APPENDED_AT_ONCE = 1_024
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ExactPrediction(Prediction):
-    """A prediction with its V, shape (N, M).
-
-    V for 5 contexts reads all of L, just as V for 100 does, so it is kept for the update.
-    """
+    """A prediction with its V, shape (N, M): solving for it again would read all of L."""
 
     V: FloatArray
     prior: Covariance
     factor: GrowingCholesky
-
-    def at(self, positions: IntArray) -> ExactPrediction:
-        """Return the prediction of the contexts at `positions`, shape (K,)."""
-        rows, V = self._rows(positions), self.V[:, positions]
-        return ExactPrediction(**rows, V=V, prior=self.prior, factor=self.factor)
+    _columns = ("V",)
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""
@@ -69,7 +62,7 @@ class ExactPrediction(Prediction):
         return covariance
 
 
-class ExactPosterior(Posterior):
+class ExactPosterior(IncrementalPosterior):
     """The Gaussian process posterior itself, with no approximation.
 
     Its errors are those of rounding, and 0 before any data.
@@ -87,15 +80,13 @@ class ExactPosterior(Posterior):
         (array([0.546]), array([0.191]))
     """
 
+    _at_once = _judged_at_once = 1_024
+
     def __init__(self, kernel: Kernel | Covariance, noise_std: float) -> None:
         super().__init__(kernel, noise_std)
         self._L = GrowingCholesky()
         self._z = GrowableArray()
-        self._gain = 0.0
-        self._quadratic_form = 0.0
-        self._trace = 0.0
-        self._largest = 0.0
-        self._reach = 0.0
+        self._gain = self._quadratic_form = self._trace = self._largest = self._reach = 0.0
 
     @property
     def information_gain(self) -> float:
@@ -121,65 +112,45 @@ class ExactPosterior(Posterior):
         return in_chunks(X, max(PREDICTED_AT_ONCE // max(len(self), 1), 64), self._predict)
 
     def _predict(self, X: FloatArray) -> ExactPrediction:
-        if len(self) == 0:
-            zeros, std = np.zeros(len(X)), std_of(self.prior.diagonal(X))
-            return self._bound(np.empty((0, len(X))), X, zeros, std, zeros, zeros)
-        V = self._L.solve(self.prior.between(self.observations.contexts, X))
-        prior = self.prior.variance(X)
-        std = prior - np.einsum("nm,nm->m", V, V)
-        np.sqrt(np.maximum(std, 0.0, out=std), out=std)
-        rounding_std = np.sqrt(kernel_rounding(len(self), self._reach) * prior) + TINY
-        errors = error_bounds(
-            std, 0.0, rounding_std, self._trace / self.noise_std**2, math.sqrt(self._quadratic_form)
-        )
-        mean = dgemv(1.0, V.T, self._z.array)
-        return self._bound(V, X, mean, std, *errors)
+        V, mean = np.empty((0, len(X))), np.zeros(len(X))
+        errors, variance = (mean, mean), self.prior.variance(X)
+        if len(self):
+            V = self._L.solve(self.prior.between(self.observations.contexts, X))
+            mean = dgemv(1.0, V.T, self._z.array)
+            std = std_of(variance - np.einsum("nm,nm->m", V, V))
+            rounding_std = np.sqrt(kernel_rounding(len(self), self._reach) * variance) + TINY
+            s = self._trace / self.noise_std**2
+            errors = error_bounds(std, 0.0, rounding_std, s, math.sqrt(self._quadratic_form))
+        else:
+            std = std_of(self.prior.diagonal(X))
+        return ExactPrediction(X, mean, std, *errors, V=V, prior=self.prior, factor=self._L)
 
-    def _bound(self, V: FloatArray, *columns: FloatArray) -> ExactPrediction:
-        return ExactPrediction(*columns, V=V, prior=self.prior, factor=self._L)  # type: ignore[arg-type]
+    def _checkpoint(self, count: int) -> Callable[[], None]:
+        before, state = len(self._L), dict(self.__dict__)
 
-    def update(
-        self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
-    ) -> None:
-        """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
-        X = self.checked(contexts)
-        y, w = self.checked_outcomes(outcomes, weights, len(X))
-        if len(y) <= APPENDED_AT_ONCE:
-            self.append(contexts, y, w)
-            return
-        before, sums = len(self), {name: getattr(self, name) for name in _SUMS}
-        try:
-            for rows in chunks(len(y), APPENDED_AT_ONCE):
-                self.append(X[rows], y[rows], w[rows])
-        except BaseException:
+        def roll_back() -> None:
+            self.__dict__.update(state)
             self._L.truncate(before)
             self._z.truncate(before)
-            self.observations.truncate(before)
-            self.__dict__.update(sums)
-            raise
 
-    def learn(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
-        """Update, and return the `innovations` of the outcomes."""
-        y, w = self.checked_outcomes(outcomes, None, len(self.checked(contexts)))
-        return self.append(contexts, y, w)
+        return roll_back
 
-    def append(self, contexts: ContextsLike, y: FloatArray, weights: FloatArray) -> Innovations:
-        """Learn checked outcomes y (N,), of noise variance σ² / weights; return innovations."""
-        f = contexts if self._is_own(contexts) else self._predict(self.checked(contexts))
+    def _learn(self, contexts: ContextsLike, y: FloatArray, weights: FloatArray) -> Innovations:
+        if isinstance(contexts, ExactPrediction) and self.is_current(contexts):
+            f = contexts
+        else:
+            f = self._predict(self.checked(contexts))
         X, S = f.contexts, f.covariance()
         noise_std = self.noise_std / np.sqrt(weights)
         noise = noise_std * noise_std
         prior = self.prior.largest(X)
         largest = max(self._largest, prior)
         rounding = EPSILON * (len(self) + len(X)) * largest
-        excess = 0.0
-        if rounding > min(noise.tolist()):
-            # Noise below the rounding of K cannot be told from none, as for a `DotProduct` of
-            # contexts of size 1e6, where k(x, x) is 1e12.
-            excess = float(weights @ np.maximum(rounding - noise, 0.0))
-            add_to_diagonal(S, np.maximum(noise, rounding))
-        else:
-            add_to_diagonal(S, noise)
+        # Noise below the rounding of K cannot be distinguished from none, as for a `DotProduct` of
+        # contexts of size 1e6, where k(x, x) is 1e12.
+        is_lost = rounding > min(noise.tolist())
+        excess = np.maximum(rounding - noise, 0.0) if is_lost else 0.0
+        add_to_diagonal(S, noise + excess)
         C = factor(S, self.noise_std**2)
         z = dtrsm(1.0, C, (y - f.mean)[:, None], lower=1)[:, 0]
         quadratic_form = float(ddot(z, z))
@@ -188,18 +159,10 @@ class ExactPosterior(Posterior):
         noise_share = noise_std / C.diagonal()
         self._L.append(f.V.T, C)
         self._z.extend(z)
-        self.observations.extend(X, y, weights)
         self._reach = max(self._reach, self.prior.reach(X))
-        off = kernel_rounding(len(self), self._reach) * (prior + self.noise_std**2)
-        self._trace += sum(weights.tolist()) * off + excess
+        off = kernel_rounding(len(self._L), self._reach) * (prior + self.noise_std**2)
+        self._trace += sum((weights * (off + excess)).tolist())
         self._quadratic_form += quadratic_form
         self._gain -= sum(np.log(noise_share).tolist())
         self._largest = largest
         return z, signal_fraction(noise_share)
-
-    def _is_own(self, contexts: ContextsLike) -> TypeGuard[ExactPrediction]:
-        return isinstance(contexts, Prediction) and self.is_current(contexts)
-
-
-#: Running sums over all outcomes.
-_SUMS = ("_gain", "_quadratic_form", "_trace", "_largest", "_reach")

@@ -3,7 +3,7 @@
     X, y     contexts (N, D) and outcomes (N,)
     θ        logarithms of the kernel's free hyperparameters, (P,)
     σ        standard deviation of the noise
-    point    what is searched for: θ, and log σ as its last entry where the noise is fitted
+    point    what is searched for: θ, and log σ as its last entry
     A        K(X, X) + σ²I, with Cholesky factor L
     a        A⁻¹y
 
@@ -13,10 +13,9 @@
 
     log prior             = -½ Σ ((point - location) / spread)²
 
-The marginal likelihood can have several maxima and is flat far from
-them, hence more than one start, and starts that are chosen with care. Few data can make absurd
-values likely, such as a lengthscale of a thousandth of the distance between any two contexts;
-log-normal priors keep the fit from them, and 100 outcomes outweigh them.
+The marginal likelihood can have several maxima and is flat far from them, hence more than one
+start, chosen with care. Few data can make absurd values likely, such as a lengthscale of a
+thousandth of the distance between any two contexts; weak log-normal priors prevent that.
 """
 
 from __future__ import annotations
@@ -30,17 +29,12 @@ from scipy.linalg import norm
 from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from oclok.errors import ContextError, InputError
+from oclok.errors import InputError
 from oclok.persistence import Persistent
+from oclok.posterior.kernels import compiled
 from oclok.posterior.linalg import add_to_diagonal
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import (
-    as_contexts,
-    as_count,
-    as_noise_std,
-    as_outcomes,
-    check_kernel,
-)
+from oclok.validation import as_contexts, as_count, as_noise_std, as_outcomes
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -104,10 +98,9 @@ def fit_kernel(
 
     Maximises the log marginal likelihood of a Gaussian process with zero mean, plus the log of
     a weak prior, by gradients, over the kernel's hyperparameters within their bounds; those that
-    are "fixed" stay. The
-    search starts from the given values and `restarts` others, half of them log-uniform around
-    the given values, half within all the bounds. A fit that fails, or finds nothing better,
-    returns what was given.
+    are "fixed" stay. The search starts from the given values and `restarts` others, half of them
+    log-uniform around the given values, half within all the bounds. A fit that fails, or finds
+    nothing better, returns what was given.
 
     A kernel such as `RBF` has variance 1: for outcomes of another scale, give
     `ConstantKernel(…) * RBF(…)`. Time grows with N³, memory with N² for each hyperparameter.
@@ -140,44 +133,34 @@ def fit_kernel(
     noise_std = as_noise_std(noise_std)
     restarts = as_count(restarts, "restarts", least=0)
     most = as_count(most, "most")
-    _check_kernel(kernel, X)
+    compiled(kernel).of(X[:1])  # refuses a kernel that does not fit these contexts
     rng = np.random.default_rng(seed)
     if len(X) > most:
         rows = np.sort(rng.choice(len(X), most, replace=False))
         X, y = X[rows], y[rows]
     with np.errstate(all="ignore"):
         space = _Space(kernel, noise_std, fit_noise, X, y, prior)
-        before = _log_likelihood(kernel, noise_std, X, y)
+        before = _solve(kernel(X), noise_std, y)[0]
         point, message = _search(space, X, y, restarts, rng)
-        fitted, noise = space.at(point)
-        after = _log_likelihood(fitted, noise, X, y)
+        fitted, noise = kernel.clone_with_theta(point[:-1]), float(np.exp(point[-1]))
+        after = _solve(fitted(X), noise, y)[0]
         gain = after - before if before > -math.inf else after
         gain += space.log_prior(point)[0] - space.log_prior(space.given)[0]
     if gain > 0:
         return KernelFit(fitted, noise, after, before, True, len(X), message)
     if after == -math.inf:
         message = "failed: K + σ²I is not finite and positive definite wherever it was tried"
-    elif space.size:
+    elif space.is_free.any():
         message = f"found nothing better than what was given; {message}"
     return KernelFit(kernel, noise_std, before, before, False, len(X), message)
-
-
-def _check_kernel(kernel: Kernel, X: FloatArray) -> None:
-    check_kernel(kernel)
-    try:
-        shape = np.shape(kernel(X[:1]))
-    except ValueError as reason:
-        raise ContextError(f"the kernel does not take these contexts: {reason}") from None
-    if shape != (1, 1):
-        raise InputError(f"kernel must give one covariance per pair of contexts; got {kernel!r}")
 
 
 class _Space:
     """The points that are searched: what they stand for, where they lie, where to start.
 
     Attributes:
-        size: how many numbers a point has.
-        lower, upper: bounds, shape (size,).
+        lower, upper: bounds, shape (P + 1,); equal where the noise is not fitted.
+        is_free: where they differ.
         given: the given values.
         start: the same, or where these lie outside the bounds, the bounds.
     """
@@ -191,96 +174,78 @@ class _Space:
         y: FloatArray,
         prior: bool,
     ) -> None:
-        self._kernel, self._noise_std, self.fit_noise = kernel, noise_std, fit_noise
-        self._scratch = kernel.clone_with_theta(kernel.theta)
-        theta, bounds = np.asarray(kernel.theta), np.reshape(kernel.bounds, (-1, 2))
-        if fit_noise:
-            scale = norm(y) / math.sqrt(len(y)) or noise_std
-            among = [scale * NOISE_BOUNDS[0], noise_std, scale * NOISE_BOUNDS[1]]
-            theta = np.append(theta, math.log(noise_std))
-            bounds = np.vstack([bounds, np.log([min(among), max(among)])])
-        self.size = theta.size
+        scale = norm(y) / math.sqrt(len(y)) or noise_std
+        noises = [noise_std, *(scale * bound for bound in NOISE_BOUNDS if fit_noise)]
+        bounds = np.vstack([np.reshape(kernel.bounds, (-1, 2)), np.log([min(noises), max(noises)])])
+        self._kernel = kernel.clone_with_theta(kernel.theta)
         self.lower, self.upper = bounds.T
-        self.given: FloatArray = theta
-        self.start: FloatArray = np.clip(theta, self.lower, self.upper)
-        self._location, self._precision = np.zeros(self.size), np.zeros(self.size)
-        if prior:
-            self._set_prior(X, y)
+        self.is_free = self.lower < self.upper
+        self.given: FloatArray = np.append(kernel.theta, math.log(noise_std))
+        self.start: FloatArray = np.clip(self.given, self.lower, self.upper)
         if not ((self.lower <= self.upper).all() and np.isfinite(self.start).all()):
             raise InputError(
                 "the kernel's hyperparameters must be above 0, and their bounds in order; got "
                 f"{kernel!r} with bounds {np.exp(bounds).tolist()}"
             )
+        self._names, medians, spreads = _priors(kernel, X, y)
+        has_prior = np.isfinite(np.log(medians)) & self.is_free & prior
+        self._location = np.where(has_prior, np.log(medians), 0.0)
+        self._precision = np.where(has_prior, spreads**-2.0, 0.0)
 
     def log_prior(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log prior of `point`, up to a constant, and its gradient, shape (size,)."""
+        """Return the log prior of `point`, up to a constant, and its gradient."""
         offset = point - self._location
         gradient = -self._precision * offset
         return 0.5 * float(offset @ gradient), gradient
 
-    def _set_prior(self, X: FloatArray, y: FloatArray) -> None:
-        span = np.ptp(X, axis=0)
-        span = np.where((span > 0) & np.isfinite(span), span, 1.0) * math.sqrt(X.shape[1])
-        scale = float(np.std(y)) or 1.0
-        scale = scale if math.isfinite(scale) else 1.0
-        medians: list[FloatArray] = []
-        spreads: list[FloatArray] = []
-        for hyperparameter in self._kernel.hyperparameters:
-            if hyperparameter.fixed:
-                continue
-            n = hyperparameter.n_elements
-            name = hyperparameter.name.rsplit("__")[-1]
-            median, spread = np.ones(n), np.full(n, np.inf)
-            if name == "length_scale":
-                median = LENGTHSCALE_PRIOR[0] * (span if n > 1 else np.array([span.mean()]))
-                spread[:] = LENGTHSCALE_PRIOR[1]
-            elif name == "constant_value":
-                median[:], spread[:] = VARIANCE_PRIOR[0] * scale**2, VARIANCE_PRIOR[1]
-            medians.append(median)
-            spreads.append(spread)
-        if self.fit_noise:
-            medians.append(np.array([NOISE_PRIOR[0] * scale]))
-            spreads.append(np.array([NOISE_PRIOR[1]]))
-        if medians:
-            location = np.log(np.concatenate(medians))
-            known = np.isfinite(location)
-            self._location = np.where(known, location, 0.0)
-            self._precision = np.where(known, np.concatenate(spreads) ** -2.0, 0.0)
-
     def at(self, point: FloatArray) -> tuple[Kernel, float]:
-        """Return the kernel and the noise that `point` stands for."""
-        if not self.fit_noise:
-            return self._kernel.clone_with_theta(point), self._noise_std
-        return self._kernel.clone_with_theta(point[:-1]), float(np.exp(point[-1]))
+        """Return kernel and noise at `point`; the next call changes the kernel: cloning is slow."""
+        self._kernel.theta = point[:-1]
+        return self._kernel, float(np.exp(point[-1]))
 
-    def moved_to(self, point: FloatArray) -> tuple[Kernel, float]:
-        """Return the same as `at`, in a kernel that the next call changes: cloning is slow."""
-        if not self.fit_noise:
-            self._scratch.theta = point
-            return self._scratch, self._noise_std
-        self._scratch.theta = point[:-1]
-        return self._scratch, float(np.exp(point[-1]))
+    def log_posterior(self, point: FloatArray, X: FloatArray, y: FloatArray) -> float:
+        """Return log p(y | X) plus the log prior of `point`."""
+        kernel, noise_std = self.at(point)
+        return _solve(kernel(X), noise_std, y)[0] + self.log_prior(point)[0]
 
     def draw(self, rng: np.random.Generator, count: int, factor: float) -> FloatArray:
-        """Return points, shape (count, size), uniform within the bounds and near the start."""
+        """Return points, shape (count, P + 1), uniform within the bounds and near the start."""
         lower = np.maximum(self.lower, self.start - math.log(factor))
         upper = np.minimum(self.upper, self.start + math.log(factor))
-        return rng.uniform(lower, upper, size=(count, self.size))
+        return rng.uniform(lower, upper, size=(count, len(lower)))
 
     def at_bounds(self, point: FloatArray) -> list[str]:
         """Return, in words, which entries of `point` are at their bounds."""
-        names = [
-            hyperparameter.name + (f"[{n}]" if hyperparameter.n_elements > 1 else "")
-            for hyperparameter in self._kernel.hyperparameters
-            if not hyperparameter.fixed
-            for n in range(hyperparameter.n_elements)
-        ]
         return [
-            f"{name} is at its {side} bound, {np.exp(bound):.3g}"
+            f"{self._names[n]} is at its {side} bound, {np.exp(bounds[n]):.3g}"
             for side, bounds in (("lower", self.lower), ("upper", self.upper))
-            for name, value, bound in zip([*names, "noise_std"], point, bounds, strict=False)
-            if np.isclose(value, bound)
+            for n in np.flatnonzero(np.isclose(point, bounds) & self.is_free)
         ]
+
+
+def _priors(
+    kernel: Kernel, X: FloatArray, y: FloatArray
+) -> tuple[list[str], FloatArray, FloatArray]:
+    """Return names, prior medians and spreads of a point's entries; inf where there is no prior."""
+    span = np.ptp(X, axis=0)
+    span = np.where((span > 0) & np.isfinite(span), span, 1.0) * math.sqrt(X.shape[1])
+    scale = float(np.std(y)) or 1.0
+    scale = scale if math.isfinite(scale) else 1.0
+    rows: list[tuple[str, float, float]] = []
+    for hyperparameter in kernel.hyperparameters:
+        name, count = hyperparameter.name, hyperparameter.n_elements
+        for n in range(0 if hyperparameter.fixed else count):
+            median, spread = 1.0, math.inf
+            if name.endswith("length_scale"):
+                median, spread = LENGTHSCALE_PRIOR
+                median *= float(span[n] if count > 1 else span.mean())
+            elif name.endswith("constant_value"):
+                median, spread = VARIANCE_PRIOR
+                median *= scale**2
+            rows.append((f"{name}[{n}]" if count > 1 else name, median, spread))
+    rows.append(("noise_std", NOISE_PRIOR[0] * scale, NOISE_PRIOR[1]))
+    names, medians, spreads = zip(*rows, strict=True)
+    return list(names), np.array(medians), np.array(spreads)
 
 
 def _search(
@@ -291,16 +256,16 @@ def _search(
     Each start is followed on a few observations, and the best of all starts and ends, judged
     on all of them, on all.
     """
-    if space.size == 0:
+    if not space.is_free.any():
         return space.start, "nothing to fit: all hyperparameters and the noise are fixed"
     rows = rng.choice(len(X), min(len(X), FEW), replace=False)
     few = X[rows], y[rows]
     starts = [space.start]
     for n in range(restarts):
         draws = space.draw(rng, DRAWS, factor=(NEAR, FAR)[n % 2])
-        starts.append(max(draws, key=lambda point: _log_posterior(space, point, *few)))
+        starts.append(max(draws, key=lambda point: space.log_posterior(point, *few)))
     ends = [_climb(space, point, *few, steps=FEW_STEPS).x for point in starts]
-    best = max([*starts, *ends], key=lambda point: _log_posterior(space, point, X, y))
+    best = max([*starts, *ends], key=lambda point: space.log_posterior(point, X, y))
     result = _climb(space, best, X, y)
     ending = "converged" if result.success else f"stopped early ({result.message})"
     return result.x, "; ".join([f"the search {ending}", *space.at_bounds(result.x)])
@@ -318,29 +283,19 @@ def _climb(
 
     def loss(point: FloatArray) -> tuple[float, FloatArray]:
         nonlocal worst
-        value, gradient = _log_likelihood_and_gradient(*space.moved_to(point), X, y)
+        value, gradient = _log_likelihood_and_gradient(*space.at(point), X, y)
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
-            return worst + 1.0, np.zeros(space.size)
+            return worst + 1.0, np.zeros(len(point))
         log_prior, prior_gradient = space.log_prior(point)
         value += log_prior
         worst = max(worst, -value)
-        return -value, -gradient[: space.size] - prior_gradient
+        return -value, -gradient - prior_gradient
 
     bounds = np.stack([space.lower, space.upper], axis=1)
     from scipy.optimize import minimize  # 0.3 s that `import oclok` need not take
 
     options = {"maxiter": steps}
     return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-
-
-def _log_posterior(space: _Space, point: FloatArray, X: FloatArray, y: FloatArray) -> float:
-    """Return log p(y | X) plus the log prior of `point`."""
-    return _log_likelihood(*space.moved_to(point), X, y) + space.log_prior(point)[0]
-
-
-def _log_likelihood(kernel: Kernel, noise_std: float, X: FloatArray, y: FloatArray) -> float:
-    """Return log p(y | X), or -inf where A is not positive definite in double precision."""
-    return _solve(kernel(X), noise_std, y)[0]
 
 
 def _log_likelihood_and_gradient(
@@ -372,6 +327,3 @@ def _solve(K: FloatArray, noise_std: float, y: FloatArray) -> tuple[float, Any, 
     value = -0.5 * float(y @ a) - float(np.log(np.diag(L)).sum())
     value -= 0.5 * len(y) * math.log(2 * math.pi)
     return (value, L, a) if math.isfinite(value) else (-math.inf, None, None)
-
-
-__all__ = ["KernelFit", "fit_kernel"]

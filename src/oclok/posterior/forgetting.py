@@ -3,9 +3,9 @@
     age    updates since an outcome was learned        w    its weight, γ^age or 1
 
 An outcome of weight w counts as one of noise variance σ² / w: its precision is discounted, the
-prior is not. What was learned cannot be unlearned: once a sixteenth too many outcomes are
-remembered, another posterior learns those that stay, a part of them per update, and takes over
-before there are an eighth too many.
+prior is not. A posterior cannot unlearn: once a sixteenth too many outcomes are remembered,
+another one learns those that stay, a part of them per update, and takes over before there are an
+eighth too many.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ import numpy as np
 
 from oclok.errors import InputError
 from oclok.posterior.base import Posterior
-from oclok.posterior.catch_up import CatchUp
-from oclok.posterior.kernels import Covariance
 from oclok.posterior.prediction import ContextsLike, Prediction
-from oclok.posterior.wrapping import WrappingPosterior
+from oclok.posterior.wrapping import WrappingPosterior, learn_past
 from oclok.typing import ArrayLike
 from oclok.validation import as_count, as_probability
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 LEAST_WEIGHT = 1e-3
 #: Old outcomes are dropped when there are more than they should be by this fraction.
 SURPLUS = 1 / 16
-#: Outcomes that it learns per outcome that comes, and per update at least.
+#: Outcomes that the next posterior learns per outcome that comes, and per update at least.
 AHEAD, PER_CALL = 32, 128
 
 
@@ -66,29 +64,14 @@ class ForgettingPosterior(WrappingPosterior):
         self.rate = None if discount is None else as_probability(discount, "discount")
         self._inner = posterior
         self._kept = self.window or 0
-
-    #: The posterior that is to take over, without the outcomes to be forgotten.
-    _next: CatchUp | None = None
+        # To take over, without the outcomes to be forgotten: these are the first `_surplus`.
+        self._next: Posterior | None = None
+        self._surplus = 0
 
     @property
     def delegate(self) -> Posterior:
         """The posterior inside."""
         return self._inner
-
-    @property
-    def noise_std(self) -> float:  # type: ignore[override]
-        """The noise of the posterior inside."""
-        return self._inner.noise_std
-
-    @property
-    def prior(self) -> Covariance:  # type: ignore[override]
-        """The compiled kernel of the posterior inside."""
-        return self._inner.prior
-
-    @property
-    def dimension(self) -> int | None:
-        """D, or None as long as nothing tells."""
-        return self._inner.dimension
 
     def empty(
         self, kernel: Kernel | None = None, noise_std: float | None = None
@@ -105,13 +88,13 @@ class ForgettingPosterior(WrappingPosterior):
         return other
 
     def offer(self, contexts: ContextsLike) -> None:
-        """Tell which contexts (M, D) were available, chosen or not; changes no answer."""
+        """Note which contexts (M, D) were available, chosen or not; changes no answer."""
         self._inner.offer(contexts)
         if self._next is not None:
-            self._next.posterior.offer(contexts)
+            self._next.offer(contexts)
 
     def maintain(self) -> None:
-        """Do now what is due, so that later calls need not."""
+        """Do pending work now, so that later calls need not."""
         self._renew(len(self))
         self._inner.maintain()
 
@@ -120,7 +103,7 @@ class ForgettingPosterior(WrappingPosterior):
         return super().predict(contexts).without_bounds()
 
     def screen(self, contexts: ContextsLike) -> Prediction:
-        """Return what is quick to say of many contexts (M, D), of which few will matter."""
+        """Return a quick prediction of many contexts (M, D), of which few will matter."""
         return super().screen(contexts).without_bounds()
 
     def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
@@ -145,28 +128,26 @@ class ForgettingPosterior(WrappingPosterior):
             self._inner.update(contexts, y, w / self.rate)  # which may fail; discounting does not
             self._inner.discount(self.rate)
             if self._next is not None:
-                self._next.posterior.discount(self.rate)
-        if self._next is None and len(self) > self._kept * (1 + SURPLUS):
-            self._begin()
+                self._next.discount(self.rate)
         self._renew(max(PER_CALL, AHEAD * len(y)))
 
     def __repr__(self) -> str:
         how = f"discount={self.rate:g}" if self.window is None else f"window={self.window}"
         return f"ForgettingPosterior({how}) of {self._inner!r}"
 
-    def _begin(self) -> None:
-        """Begin a posterior without the outcomes to be forgotten, if there are any."""
-        if self.window is not None:
-            surplus = len(self) - self.window
-        else:
-            surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
-        if surplus:
-            self._next = CatchUp(self._inner.empty(), surplus)
-        else:
-            self._kept = len(self)
-
     def _renew(self, most: int) -> None:
         """Let the next posterior learn up to `most` outcomes, and take over after the last."""
-        if self._next is not None and self._next.advance(self.observations, most):
-            self._inner, self._next = self._next.posterior, None
+        if self._next is None and len(self) > self._kept * (1 + SURPLUS):
+            if self.window is None:
+                self._surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
+            else:
+                self._surplus = len(self) - self.window
+            if self._surplus == 0:
+                self._kept = len(self)
+                return
+            self._next = self._inner.empty()
+        if self._next is not None and learn_past(
+            self._next, self.observations, most, self._surplus
+        ):
+            self._inner, self._next = self._next, None
             self._kept = self.window or len(self._inner)

@@ -19,7 +19,7 @@ def factor(S: FloatArray, least: float) -> FloatArray:
     """Return the lower Cholesky factor of S, whose eigenvalues are ≥ `least` in exact arithmetic.
 
     Rounding in S = K - VᵀV + σ²I can outweigh σ², as with contexts of size 1e6 in a `DotProduct`.
-    What is known of S then takes the place of what was computed.
+    The eigenvalues that were computed too small are then raised to `least`.
     """
     C, failed = dpotrf(S, lower=1, clean=1)
     if failed:

@@ -39,7 +39,7 @@ class Observations(Persistent):
     @property
     def contexts(self) -> FloatArray:
         """Shape (N, D); a view, valid until the next change."""
-        return self._X.at(slice(len(self)))
+        return self._X.array[: len(self)]
 
     @property
     def outcomes(self) -> FloatArray:
@@ -53,7 +53,7 @@ class Observations(Persistent):
 
     def at(self, rows: slice | IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return contexts, outcomes and weights at `rows`."""
-        return self._X.at(rows), self.outcomes[rows], self.weights[rows]
+        return self.contexts[rows], self.outcomes[rows], self.weights[rows]
 
     def extend(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> None:
         """Add outcomes y (N,) seen at X (N, D)."""
@@ -61,21 +61,18 @@ class Observations(Persistent):
         self._y.extend(y)
         self._weights.extend(np.ones(len(y)) if weights is None else weights)
 
-    def replace(self, y: FloatArray, weights: FloatArray) -> None:
-        """Replace all outcomes and weights, each (N,); the contexts stay."""
-        self.outcomes[:], self.weights[:] = y, weights
-
     def truncate(self, size: int) -> None:
-        """Drop all but the first `size`."""
-        for rows in (self._X, self._y, self._weights):
-            rows.truncate(size)
+        """Drop all but the first `size`. Contexts are copied, as others may share them."""
+        kept = [each.copy() for each in self.at(slice(size))]
+        Observations.__init__(self)
+        self.extend(*kept)
 
     def find(self, X: FloatArray, y: FloatArray) -> IntArray:
         """Return distinct positions of outcomes y (K,) seen at X (K, D), the latest of each."""
         found: list[int] = []
         for row, outcome in zip(X, y, strict=True):
             likely = np.flatnonzero(self.outcomes == outcome)
-            same = likely[(self._X.at(likely) == row).all(axis=1)]
+            same = likely[(self.contexts[likely] == row).all(axis=1)]
             same = same[~np.isin(same, found)]
             if not len(same):
                 raise FeedbackError(

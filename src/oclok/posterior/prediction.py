@@ -11,8 +11,8 @@ chosen arms and the update with their outcomes: what was computed once stays ins
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
@@ -30,7 +30,7 @@ class Prediction:
         mean, std: shape (M,).
         mean_error, std_error: bounds on their distance from the exact posterior's; shape (M,). See
             the table at the head of this file. Infinite if left out.
-        joint: computes the joint covariance (M, M) when it is asked for.
+        joint: computes the joint covariance (M, M) on demand.
 
     Examples:
         >>> prediction = Prediction(np.zeros((2, 1)), np.array([0.1, 0.2]), np.ones(2))
@@ -45,6 +45,8 @@ class Prediction:
     mean_error: FloatArray = None  # type: ignore[assignment]  # filled in below
     std_error: FloatArray = None  # type: ignore[assignment]
     joint: Callable[[], FloatArray] | None = None
+    #: Further arrays with a column for each context, in classes that keep some.
+    _columns: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.mean_error is None:
@@ -73,10 +75,21 @@ class Prediction:
         result: FloatArray = self.mean[first[of]] + sample[of]
         return result
 
-    def at(self, positions: IntArray) -> Prediction:
+    def at(self, positions: IntArray) -> Self:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
-        pairs = np.ix_(positions, positions)
-        return Prediction(**self._rows(positions), joint=lambda: self.covariance()[pairs])
+        changes = self._rows(positions)
+        for name in self._columns:
+            changes[name] = self.__dict__[name][..., positions]  # contiguous columns
+        if self.joint is not None:
+            changes["joint"] = lambda: self.covariance()[np.ix_(positions, positions)]
+        return self._with(**changes)
+
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy with other values of some fields; `dataclasses.replace` takes longer."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **changes)
+        other.__dict__.pop("_covariance", None)  # which a class may cache
+        return other
 
     def sharpen(self, positions: IntArray) -> Prediction:
         """Return a prediction of `Posterior.screen` with all that is known at `positions`.
@@ -88,7 +101,7 @@ class Prediction:
     def without_bounds(self) -> Self:
         """Return the same prediction with no bound on its distance from exact."""
         unknown = np.full(len(self.mean), np.inf)
-        return replace(self, mean_error=unknown, std_error=unknown)
+        return self._with(mean_error=unknown, std_error=unknown)
 
     def _rows(self, positions: IntArray) -> dict[str, Any]:
         """Return the fields of the contexts at `positions`."""
@@ -110,13 +123,9 @@ def in_chunks(
     if len(contexts) <= size:
         return predict(contexts)
     parts = [predict(contexts[rows]) for rows in chunks(len(contexts), size)]
-    mean, std, mean_error, std_error = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("mean", "std", "mean_error", "std_error")
-    )
-    return Prediction(
-        contexts, mean, std, mean_error, std_error, lambda: predict(contexts).covariance()
-    )
+    names = ("mean", "std", "mean_error", "std_error")
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Prediction(contexts, **columns, joint=lambda: predict(contexts).covariance())
 
 
 def distinct(X: FloatArray) -> tuple[IntArray, IntArray]:

@@ -7,9 +7,22 @@ from abc import abstractmethod
 import numpy as np
 
 from oclok.posterior.base import Posterior
+from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.typing import FloatArray
+
+
+def learn_past(posterior: Posterior, known: Observations, most: int, start: int = 0) -> bool:
+    """Let `posterior`, which is to take over, learn up to `most` more outcomes of `known`.
+
+    It learns the past in steps, so that no single call stalls, and leaves out the outcomes before
+    `start`. Returns whether it has caught up.
+    """
+    first = start + len(posterior)
+    if first < len(known):
+        posterior.update(*known.at(slice(first, first + most)))
+    return first + most >= len(known)
 
 
 class WrappingPosterior(Posterior):
@@ -19,6 +32,21 @@ class WrappingPosterior(Posterior):
     @abstractmethod
     def delegate(self) -> Posterior:
         """The posterior that answers now."""
+
+    @property
+    def prior(self) -> Covariance:  # type: ignore[override]
+        """The compiled kernel of the delegate."""
+        return self.delegate.prior
+
+    @property
+    def noise_std(self) -> float:  # type: ignore[override]
+        """Standard deviation σ of the noise of an outcome."""
+        return self.delegate.noise_std
+
+    @property
+    def dimension(self) -> int | None:
+        """D, or None as long as it is unknown."""
+        return self.delegate.dimension
 
     @property
     def observations(self) -> Observations:  # type: ignore[override]

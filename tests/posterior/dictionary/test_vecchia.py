@@ -12,8 +12,8 @@ from oclok.errors import OclokError
 from oclok.oracles import TopK
 from oclok.policies.calibration import calibrate
 from oclok.posterior import DictionaryPosterior, ExactPosterior
+from oclok.posterior.dictionary import neighbours
 from oclok.posterior.dictionary import posterior as dictionary
-from oclok.posterior.dictionary import vecchia
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.kernels import Covariance
@@ -68,7 +68,7 @@ def test_what_a_context_is_told_by_neighbours_is_the_dense_formula_on_them():
     model, X, y = taught_one_by_one(kernel, rng, 40)
     x = rng.random((1, 2))
     local = model.predict(x).local
-    phi, phi_x = model.weights.raw_features(X)[0], model.weights.raw_features(x)[0][:, 0]
+    phi, phi_x = model.features(X)[0], model.features(x)[0][:, 0]
     E = kernel(X) - phi.T @ phi
     e = kernel(X, x)[:, 0] - phi.T @ phi_x
     h = np.linalg.solve(E + NOISE_STD**2 * np.eye(40), e)
@@ -85,8 +85,8 @@ def test_one_neighbour_is_the_dense_formula_on_the_nearest_outcome():
     rough = model.screen(x)
     nearest = int(np.argmin(((X - x) ** 2).sum(axis=1)))
     phi, phi_x = (
-        model.weights.raw_features(X)[0][:, nearest],
-        model.weights.raw_features(x)[0][:, 0],
+        model.features(X)[0][:, nearest],
+        model.features(x)[0][:, 0],
     )
     e = kernel(X[[nearest]], x)[0, 0] - phi @ phi_x
     h = e / (1.0 - phi @ phi + NOISE_STD**2)
@@ -151,7 +151,7 @@ def test_contexts_that_tell_nothing_of_one_another_take_no_dictionary():
 
 
 def test_only_the_latest_outcomes_are_neighbours(monkeypatch):
-    monkeypatch.setattr(vecchia, "WINDOW", 32)
+    monkeypatch.setattr(neighbours, "WINDOW", 32)
     rng = np.random.default_rng(0)
     model = model_of(RBF(0.05), rng.random((2, 1)))
     for n in range(100):
@@ -159,7 +159,7 @@ def test_only_the_latest_outcomes_are_neighbours(monkeypatch):
     std = model.predict(np.array([[10.0], [80.0]])).std
     assert std[0] == pytest.approx(1.0)
     assert std[1] < 0.2
-    assert len(model._X) == 32
+    assert len(model.neighbours.X) == 32
 
 
 def test_a_dictionary_that_grows_in_steps_ends_up_exact(monkeypatch):
@@ -215,8 +215,8 @@ def test_a_batch_that_cannot_be_learned_changes_nothing():
 
 
 def test_a_batch_that_fails_halfway_brings_back_the_neighbours_it_overwrote(monkeypatch):
-    monkeypatch.setattr(vecchia, "WINDOW", 256)
-    monkeypatch.setattr(vecchia, "LEARNED_AT_ONCE", 64)
+    monkeypatch.setattr(neighbours, "WINDOW", 256)
+    monkeypatch.setattr(VecchiaModel, "_at_once", 64)
     rng = np.random.default_rng(0)
     model = model_of(Matern(0.3, nu=1.5) + DotProduct(), rng.random((4, 3)))
     model.update(rng.random((300, 3)), rng.standard_normal(300), np.ones(300))

@@ -40,7 +40,7 @@ def test_it_learns_the_past_bit_by_bit_and_outpaces_what_comes():
 
 def test_of_given_kernels_those_stay_that_foresee_a_sample():
     candidates = [(Covariance(RBF(scale)), ratio) for scale in (0.05, 3.0) for ratio in (0.05, 9.0)]
-    search = Search(None, candidates, sampled(known(), np.ones(300), np.random.default_rng(0)))
+    search = Search(None, candidates, sampled(known(), np.ones(300), np.random.default_rng(0)), 5.0)
     while not search.is_done:
         search.advance()
     kept = search.members()

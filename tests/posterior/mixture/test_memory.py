@@ -76,6 +76,19 @@ def test_the_share_that_stays_is_learned_from_contexts_that_return(share):
     assert memory.share == share
 
 
+@pytest.mark.parametrize("stays", [False, True])
+def test_rare_ones_among_zeros_stay_only_if_they_return(stays):
+    rng = np.random.default_rng(2)
+    memory, kept, total = Memory(), rng.random(400) < 0.05, np.zeros(400)
+    m = np.full(400, 0.05)
+    for count in range(5):
+        y = (kept if stays else rng.random(400) < 0.05).astype(float)
+        recalled = Recalled(np.full(400, float(count)), total / max(count, 1))
+        memory.judge(y, m, np.zeros(400), np.zeros(400), m * (1 - m), recalled, (0.0, 1.0))
+        total += y
+    assert (memory.share > 0.9) if stays else (memory.share < 0.1)
+
+
 def test_nothing_stays_before_a_context_returns():
     memory = Memory()
     memory.judge(np.ones(9), *(np.zeros(9),) * 3, np.ones(9), Recalled(np.zeros(9), np.zeros(9)))

@@ -8,7 +8,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from oclok.persistence import dumps, loads
 from oclok.posterior.mixture.columns import ColumnMap
-from oclok.posterior.mixture.trees import TREES, ExtraTrees
+from oclok.posterior.mixture.trees import LEAF, TREES, ExtraTrees
 
 
 def data(n, seed=0):
@@ -24,37 +24,44 @@ def forest(X, y, trees=TREES):
     return grown
 
 
+def repeated(n):
+    """Data in which every row fills a leaf."""
+    X, y = data(n)
+    return np.repeat(X, LEAF, axis=0), np.repeat(y, LEAF)
+
+
 def test_as_good_as_scikit_learns():
     X, y = data(300)
     x, f = data(300, 1)
-    judge = ExtraTreesRegressor(TREES, random_state=0).fit(X, y).predict(x)
+    judge = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, random_state=0).fit(X, y).predict(x)
     assert np.mean((forest(X, y).predict(x) - f) ** 2) < 1.2 * np.mean((judge - f) ** 2)
 
 
 def test_full_grown_trees_know_what_they_were_grown_on():
-    X, y = data(100)
+    X, y = repeated(100)
     np.testing.assert_allclose(forest(X, y).predict(X), y, atol=1e-9)
 
 
 def test_the_oldest_tree_makes_place():
-    X, y = data(50)
+    X, y = repeated(50)
     grown = forest(X, y)
     columns = ColumnMap(X)
     for _ in range(TREES):
-        grown.grow(columns, X, y + 1000, np.ones(50))
+        grown.grow(columns, X, y + 1000, np.ones(len(y)))
     assert len(grown) == TREES
     np.testing.assert_allclose(grown.predict(X), y + 1000, atol=1e-6)
 
 
 def test_outcomes_move_their_leaves_and_can_be_corrected():
-    X, y = data(100)
+    X, y = repeated(100)
     grown = forest(X, y)
-    grown.learn(X[:1], y[:1] + 6.0, np.ones(1))
+    weight = np.array([float(LEAF)])  # as much as the leaf has
+    grown.learn(X[:1], y[:1] + 6.0, weight)
     assert grown.predict(X[:1])[0] == pytest.approx(y[0] + 3.0)
-    grown.correct(X[:1], np.array([-6.0]), np.ones(1))
+    grown.correct(X[:1], np.array([-6.0]), weight)
     assert grown.predict(X[:1])[0] == pytest.approx(y[0])
-    grown.discount(0.5)  # two outcomes count as one
-    grown.learn(X[:1], y[:1] + 6.0, np.ones(1))
+    grown.discount(0.5)  # the leaf has its first weight again
+    grown.learn(X[:1], y[:1] + 6.0, weight)
     assert grown.predict(X[:1])[0] == pytest.approx(y[0] + 3.0)
 
 

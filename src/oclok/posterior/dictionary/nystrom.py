@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg.blas import ddot, dgemm, dgemv, dtrsm
@@ -29,15 +30,15 @@ from oclok.arrays import chunks
 from oclok.errors import NumericalError
 from oclok.posterior.base import Innovations
 from oclok.posterior.bounds import STATE_ROUNDING, TINY, error_bounds, kernel_rounding
-from oclok.posterior.dictionary.model import BasisPosterior
-from oclok.posterior.dictionary.regression import Regression
+from oclok.posterior.dictionary.regression import FEW, Regression
+from oclok.posterior.incremental import IncrementalPosterior
 from oclok.posterior.kernels import Covariance, largest_of
 from oclok.posterior.linalg import add_to_diagonal, gram
 from oclok.posterior.observations import Observations
 from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import ContextsLike, Prediction, distinct, in_chunks
 from oclok.threads import blas_threads
-from oclok.typing import FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray
 
 #: Entries of φ that `predict` works on at once: 32 MB.
 PREDICTED_AT_ONCE = 4_000_000
@@ -46,56 +47,36 @@ LEARNED_AT_ONCE = 2_048
 #: Outcomes whose rounding is bounded closely at once; until then a cheaper bound holds.
 SETTLED_AT_ONCE = 64
 
-_NO_CONTEXTS: FloatArray = np.empty((0, 0))
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NystromPrediction(Prediction):
+    """A prediction with φ and Sᵀφ, each (r, M); ρ and √ω, root of its rounding, each (M,).
 
-@dataclass(eq=False)
-class Features:
-    """φ and Sᵀφ, each (r, M); ρ and √ω, root of its rounding, each (M,); the largest ρ and κ."""
+    `weights` is m when it was made.
+    """
 
+    model: NystromModel
+    weights: FloatArray
     phi: FloatArray
     whitened: FloatArray
     residual: FloatArray
     rounding_std: FloatArray
-    largest: float
-    kappa: float
+    _columns = ("phi", "whitened", "residual", "rounding_std")
 
-    def at(self, positions: IntArray) -> Features:
-        """Return the features of the contexts at `positions`."""
-        residual = self.residual[positions]
-        return Features(
-            self.phi.T.take(positions, axis=0).T,  # contiguous columns
-            self.whitened.T.take(positions, axis=0).T,
-            residual,
-            self.rounding_std[positions],
-            max(residual.tolist(), default=0.0),
-            self.kappa,
-        )
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class NystromPrediction(Prediction):
-    """A prediction with the features of its contexts; `weights` is m when it was made."""
-
-    model: NystromModel
-    features: Features
-    weights: FloatArray
-
-    def at(self, positions: IntArray) -> NystromPrediction:
-        """Return the prediction of the contexts at `positions`, shape (K,)."""
-        features = self.features.at(positions)
-        rows = self._rows(positions)
-        return NystromPrediction(**rows, model=self.model, features=features, weights=self.weights)
+    @property
+    def largest_residual(self) -> float:
+        """The largest ρ."""
+        rho = self.residual
+        return float(rho[rho.argmax()]) if len(rho) else 0.0  # quicker than `max`
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance (M, M); correlations of ρ above the tolerance included."""
-        f = self.features
-        covariance = gram(f.whitened)
-        if f.largest > self.model.tolerance:
+        covariance = gram(self.whitened)
+        if self.largest_residual > self.model.tolerance:
             covariance += self.model.prior.of(self.contexts)
-            covariance -= gram(f.phi)
+            covariance -= gram(self.phi)
         else:
-            add_to_diagonal(covariance, f.residual)
+            add_to_diagonal(covariance, self.residual)
         return covariance
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
@@ -103,18 +84,17 @@ class NystromPrediction(Prediction):
 
         What the dictionary leaves out is drawn apart, once for all contexts that are equal.
         """
-        f = self.features
-        if f.largest > self.model.tolerance:
+        if self.largest_residual > self.model.tolerance:
             return super().sample(rng)
-        sample = self.mean + dgemv(1.0, f.whitened, rng.standard_normal(len(f.phi)), trans=1)
-        sample += np.sqrt(f.residual) * rng.standard_normal(len(sample))
+        sample = self.mean + dgemv(1.0, self.whitened, rng.standard_normal(len(self.phi)), trans=1)
+        sample += np.sqrt(self.residual) * rng.standard_normal(len(sample))
         first, of = distinct(self.contexts)
         result: FloatArray = sample[first[of]]
         return result
 
 
-class NystromModel(BasisPosterior):
-    """What is known of f through the features of a dictionary.
+class NystromModel(IncrementalPosterior):
+    """The posterior through the features of a dictionary.
 
     Args:
         prior: prior covariance of f.
@@ -123,9 +103,11 @@ class NystromModel(BasisPosterior):
         tolerance: where all ρ are at most this, their correlations are neglected.
 
     Attributes:
-        regression: what is known of the features' weights.
+        regression: the posterior of the features' weights.
         largest_prior: largest prior variance in the dictionary.
     """
+
+    _at_once, _judged_at_once = LEARNED_AT_ONCE, FEW
 
     def __init__(
         self,
@@ -147,7 +129,7 @@ class NystromModel(BasisPosterior):
         self.observations = Observations()
         self.regression = Regression(self.rank)
         self._trace = self._rough_trace = 0.0
-        self._unsettled: tuple[tuple[FloatArray, FloatArray, FloatArray, float], ...] = ()
+        self._unsettled: tuple[tuple[FloatArray, FloatArray, FloatArray], ...] = ()
 
     def _prepare(self) -> None:
         """Compute what follows from the dictionary alone."""
@@ -158,7 +140,8 @@ class NystromModel(BasisPosterior):
         self._kappa_U = math.sqrt(self.largest_prior)
         row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
         self._ones = np.ones(self.rank)
-        self._squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
+        squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
+        self._scales = np.array([self._ones, squares]).T
 
     def _state(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
@@ -167,7 +150,7 @@ class NystromModel(BasisPosterior):
         self.__dict__.update(state)
         self._prepare()
 
-    def blank(self) -> NystromModel:
+    def blank(self) -> Self:
         """Return a model of the same dictionary that has learned nothing."""
         model = copy.copy(self)
         model._begin()
@@ -179,9 +162,9 @@ class NystromModel(BasisPosterior):
         return self._trace + self._rough_trace
 
     @property
-    def rank(self) -> int:
-        """Size of the dictionary."""
-        return len(self.U)
+    def dimension(self) -> int:
+        """D."""
+        return int(self.U.shape[1])
 
     @property
     def inducing(self) -> FloatArray:
@@ -204,26 +187,62 @@ class NystromModel(BasisPosterior):
         return in_chunks(X, max(PREDICTED_AT_ONCE // self.rank, 64), self._predict)
 
     def _predict(self, X: FloatArray) -> NystromPrediction:
-        with blas_threads(2.0 * self.rank**2 * len(X)):
-            f = self.features(X)
-            mean = self.regression.mean(f.phi)
-            squares = f.whitened * f.whitened
-            std = dgemv(1.0, squares, self._ones, beta=1.0, y=f.residual, trans=1)
-        np.sqrt(std, out=std)
-        errors = self._bounds(std, f)
         m = self.regression.m
-        return NystromPrediction(X, mean, std, *errors, model=self, features=f, weights=m)
+        with blas_threads(2.0 * self.rank**2 * len(X)):
+            phi, residual, rounding_std = self.features(X)
+            mean = self.regression.mean(phi)
+            whitened = self.regression.whiten(phi)
+            std = dgemv(1.0, whitened * whitened, self._ones, beta=1.0, y=residual, trans=1)
+        np.sqrt(std, out=std)
+        slack = STATE_ROUNDING * self._kappa_U
+        errors = error_bounds(
+            std,
+            residual,
+            rounding_std,
+            self.trace / self.noise_std**2,
+            math.sqrt(self.regression.quadratic_form),
+            slack * max(1.0, math.sqrt(ddot(m, m))),
+            slack,
+        )
+        return NystromPrediction(
+            X,
+            mean,
+            std,
+            *errors,
+            model=self,
+            weights=m,
+            phi=phi,
+            whitened=whitened,
+            residual=residual,
+            rounding_std=rounding_std,
+        )
+
+    def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return φ (r, M), ρ (M,) and √ω (M,) by the cheap bound of |w|₁."""
+        phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
+        prior, squares = self.prior.variance(X), phi * phi
+        sums = dgemm(1.0, squares, self._scales, trans_a=1)
+        residual = prior - sums[:, 0]
+        np.maximum(residual, 0.0, out=residual)
+        rounding_std = np.sqrt(sums[:, 1])
+        rounding_std += self._rounding * math.sqrt(largest_of(prior)) + TINY
+        return phi, residual, rounding_std
+
+    def _residual(self, contexts: ContextsLike) -> tuple[FloatArray, float]:
+        """Return ρ of `contexts`, shape (M,), and the largest."""
+        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
+            return contexts.residual, contexts.largest_residual
+        residual = self.features(self.checked(contexts))[1]
+        return residual, float(residual.max(initial=0.0))
 
     def uncovered(self, contexts: ContextsLike) -> FloatArray:
         """Return the contexts whose ρ is above the tolerance, shape (n, D)."""
-        f = self._features_of(contexts)
-        if f.largest <= self.tolerance:
-            return _NO_CONTEXTS
-        return self.checked(contexts)[f.residual > self.tolerance]
+        X, (residual, largest) = self.checked(contexts), self._residual(contexts)
+        return X[residual > self.tolerance] if largest > self.tolerance else X[:0]
 
     def largest_residual(self, contexts: ContextsLike) -> float:
         """Return the largest ρ of `contexts` (M, D)."""
-        return self._features_of(contexts).largest
+        return self._residual(contexts)[1]
 
     def sample_paths(
         self, contexts: ContextsLike, count: int, rng: np.random.Generator
@@ -238,29 +257,27 @@ class NystromModel(BasisPosterior):
         least = max(self.tolerance, LEAST_PIVOT * self.largest_prior)
         result = np.empty((count, len(X)))
         for rows in chunks(len(X), LEARNED_AT_ONCE):
-            phi, residual, _, _ = self.raw_features(X[rows])
+            phi, residual, _ = self.features(X[rows])
             result[:, rows] = dgemm(1.0, W, phi, trans_a=1)
             if residual.max(initial=0.0) > least:
                 result[:, rows] += np.sqrt(residual) * rng.standard_normal((count, len(residual)))
         return result
 
-    def append(
-        self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
-    ) -> Innovations | None:
-        """Learn checked outcomes y (N,), of noise variance σ² / weights; all, or raise and none."""
-        X, innovations = self.checked(contexts), None
-        if len(y) <= LEARNED_AT_ONCE:
-            innovations = self._learn(self._features_of(contexts), y, weights)
-        else:
-            before, regression = dict(self.__dict__), copy.copy(self.regression)
-            try:
-                for rows in chunks(len(y), LEARNED_AT_ONCE):
-                    self._learn(self.features(X[rows]), y[rows], weights[rows])
-            except BaseException:
-                self.__dict__.update(before, regression=regression)
-                raise
-        self.observations.extend(X, y, weights)
-        return innovations
+    def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
+        """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
+        X, known = self.checked(contexts), self.observations
+        old, _ = self.checked_outcomes(before, None, len(X))
+        new, _ = self.checked_outcomes(after, None, len(X))
+        positions = known.find(X, old)
+        self._shift(X, new - old, self.noise_std / np.sqrt(known.weights[positions]))
+        known.outcomes[positions] = new
+
+    def _shift(self, X: FloatArray, change: FloatArray, noise: FloatArray) -> None:
+        """Change outcomes, learned at X (N, D) with standard deviations `noise`, by `change`.
+
+        The posterior mean is linear in them: it moves by C(·, x)Δ/V², C the posterior covariance.
+        """
+        self.regression.correct(self._predict(X).whitened, change, noise)
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
@@ -269,18 +286,25 @@ class NystromModel(BasisPosterior):
         self._trace *= rate
         self.observations.weights[:] *= rate
 
-    def _shift(self, X: FloatArray, change: FloatArray, noise: FloatArray) -> None:
-        self.regression.correct(self.features(X).whitened, change, noise)
+    def _checkpoint(self, count: int) -> Callable[[], None]:
+        state = dict(self.__dict__, regression=copy.copy(self.regression))
+        return lambda: self.__dict__.update(state)
 
-    def _learn(self, f: Features, y: FloatArray, weights: FloatArray) -> Innovations | None:
+    def _learn(
+        self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
+    ) -> Innovations | None:
+        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
+            f = contexts
+        else:
+            f = self._predict(self.checked(contexts))
         trace = float(ddot(weights, f.residual + f.rounding_std * f.rounding_std))
         if not math.isfinite(trace):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
         noise = self.noise_std / np.sqrt(weights)
         with blas_threads(2.0 * self.rank**2 * len(y)):
-            innovations = self.regression.learn(f.phi, f.whitened, y, noise)
+            innovations = self.regression.learn(f.whitened, y - f.mean, noise)
         self._rough_trace += trace
-        self._unsettled = (*self._unsettled, (f.phi, f.residual, weights, f.kappa))
+        self._unsettled = (*self._unsettled, (f.phi, f.residual, weights))
         if len(self._unsettled) * len(y) >= SETTLED_AT_ONCE:
             self._settle()
         return innovations
@@ -289,55 +313,16 @@ class NystromModel(BasisPosterior):
         """Tighten the rounding bound of recent outcomes: Σ w (ρ + ω), ω by |w|₁ itself."""
         if not self._unsettled:
             return
-        parts = list(zip(*self._unsettled, strict=True))
-        if len(parts[0]) == 1:
-            phi, residual, weights = parts[0][0], parts[1][0], parts[2][0]
-        else:
-            phi = np.concatenate([part.T for part in parts[0]]).T  # contiguous columns
-            residual, weights = np.concatenate(parts[1]), np.concatenate(parts[2])
-        w = dtrsm(1.0, self.R, phi, lower=1, trans_a=1)
+        all_phi, residuals, all_weights = zip(*self._unsettled, strict=True)
+        phi = np.concatenate([phi.T for phi in all_phi]).T  # contiguous columns
+        residual, weights = np.concatenate(residuals), np.concatenate(all_weights)
+        kappa = math.sqrt((residual + dgemv(1.0, phi * phi, self._ones, trans=1)).max())
+        w = dtrsm(1.0, self.R, phi, lower=1, trans_a=1, overwrite_b=1)
         root = dgemv(self._rounding * self._kappa_U, np.abs(w, out=w), self._ones, trans=1)
-        root += self._rounding * max(parts[3]) + TINY
+        root += self._rounding * kappa + TINY
         self._trace += float(weights @ (residual + root * root))
         self._rough_trace, self._unsettled = 0.0, ()
 
-    def features(self, X: FloatArray) -> Features:
-        """Return the features of X (M, D)."""
-        phi, residual, rounding_std, kappa = self.raw_features(X)
-        largest = float(np.maximum.reduce(residual, initial=0.0))
-        return Features(phi, self.regression.whiten(phi), residual, rounding_std, largest, kappa)
-
-    def _features_of(self, contexts: ContextsLike) -> Features:
-        """Return the features behind a prediction, computed again if it is stale."""
-        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
-            return contexts.features
-        return self.features(self.checked(contexts))
-
-    def raw_features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Return φ (r, M); ρ and √ω by the cheap bound of |w|₁, each (M,); the largest κ."""
-        phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
-        prior = self.prior.variance(X)
-        squares = phi * phi
-        residual = prior - dgemv(1.0, squares, self._ones, trans=1)
-        np.maximum(residual, 0.0, out=residual)
-        kappa = math.sqrt(largest_of(prior))
-        root = np.sqrt(dgemv(1.0, squares, self._squares, trans=1))
-        root += self._rounding * kappa + TINY
-        return phi, residual, root, kappa
-
-    def _bounds(self, std: FloatArray, f: Features) -> tuple[FloatArray, FloatArray]:
-        slack = STATE_ROUNDING * self._kappa_U
-        m = self.regression.m
-        return error_bounds(
-            std,
-            f.residual,
-            f.rounding_std,
-            self.trace / self.noise_std**2,
-            math.sqrt(self.regression.quadratic_form),
-            slack * max(1.0, math.sqrt(ddot(m, m))),
-            slack,
-        )
-
 
 #: Attributes that `_prepare` computes.
-_DERIVED = ("largest_prior", "_k_U", "_ones", "_squares", "_rounding", "_kappa_U")
+_DERIVED = ("largest_prior", "_k_U", "_ones", "_scales", "_rounding", "_kappa_U")

@@ -26,7 +26,6 @@ import numpy as np
 
 from oclok.arrays import GrowableArray
 from oclok.posterior.base import Innovations
-from oclok.posterior.catch_up import CatchUp
 from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, NystromModel
 from oclok.posterior.dictionary.regression import FEW
 from oclok.posterior.dictionary.selection import (
@@ -40,18 +39,17 @@ from oclok.posterior.dictionary.selection import (
 )
 from oclok.posterior.dictionary.vecchia import VecchiaModel
 from oclok.posterior.exact import ExactPosterior
-from oclok.posterior.kernels import Covariance, compiled
+from oclok.posterior.incremental import IncrementalPosterior
+from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
-from oclok.posterior.prediction import ContextsLike, Prediction
-from oclok.posterior.wrapping import WrappingPosterior
+from oclok.posterior.prediction import ContextsLike
+from oclok.posterior.wrapping import WrappingPosterior, learn_past
 from oclok.typing import ArrayLike, FloatArray
-from oclok.validation import as_count, as_noise_std, as_positive
+from oclok.validation import as_count, as_positive
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
 
-#: The posterior that answers: see the head of this file.
-AnyModel = ExactPosterior | NystromModel | VecchiaModel
 #: Outcomes that a larger dictionary learns within one call, and the part it learns per call where
 #: there are more.
 AT_ONCE, PER_CALL = 1_280, 256
@@ -100,139 +98,135 @@ class DictionaryPosterior(WrappingPosterior):
         tolerance: float = 1e-8,
         max_rank: int = MAX_RANK,
     ) -> None:
-        self.prior = compiled(kernel)
-        self.noise_std = as_noise_std(noise_std)
+        self._model: IncrementalPosterior = ExactPosterior(kernel, noise_std)
         self._given_tolerance = as_positive(tolerance, "tolerance")
         self.tolerance = min(self._given_tolerance, LARGEST_TOLERANCE * self.noise_std**2)
         self.max_rank = as_count(max_rank, "max_rank")
-        self._model: AnyModel = ExactPosterior(self.prior, self.noise_std)
         self._next_try = float(FIRST_TRY)
         self._remembered, self._novel = GrowableArray(), GrowableArray()
-        self._successor: CatchUp | None = None
+        self._successor: NystromModel | None = None
 
     def empty(
         self, kernel: Kernel | None = None, noise_std: float | None = None
     ) -> DictionaryPosterior:
         """Return a posterior that has learned nothing, but has been offered the same contexts."""
-        other = DictionaryPosterior(
-            kernel or self.prior,
-            noise_std or self.noise_std,
-            self._given_tolerance,
-            self.max_rank,
-        )
+        budget = self._given_tolerance, self.max_rank
+        other = DictionaryPosterior(kernel or self.prior, noise_std or self.noise_std, *budget)
         other._remembered.extend(self._remembered.array)
         return other
 
     @property
     def dimension(self) -> int | None:
-        """D, or None as long as nothing tells."""
+        """D, or None as long as it is unknown."""
         return super().dimension or self._remembered.width
 
     @property
-    def delegate(self) -> AnyModel:
+    def delegate(self) -> IncrementalPosterior:
         """The posterior that answers now; see the head of this file."""
         return self._model
+
+    @property
+    def _dictionary(self) -> NystromModel | None:
+        """The dictionary that answers, or is to take over from the nearest outcomes."""
+        model = self._model
+        if type(model) is NystromModel:  # `isinstance` takes longer
+            return model
+        return self._successor if isinstance(model, VecchiaModel) else None
 
     def update(
         self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
         """Learn `outcomes` (N,) seen at `contexts` (N, D): all of them, or raise and none."""
-        asked, X = self._prepared(contexts)
+        contexts = self._predicted(contexts)
+        X = self.checked(contexts)
         y, w = self.checked_outcomes(outcomes, weights, len(X))
-        if self._must_change(asked, len(y)):
-            self._change(X, y, w)
-            self._advance(X)
+        if not self._must_change(contexts, len(y)):
+            self._append(contexts, y, w)
+            return
+        if isinstance(self._model, NystromModel):
+            self._grow(self._model, X, y, w)
         else:
-            self._append(asked, X, y, w)
+            self._begin(X, y, w)
+        self._advance(X)
 
     def learn(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
         """Update, and return the `innovations` of the outcomes."""
-        asked, X = self._prepared(contexts)
-        y, w = self.checked_outcomes(outcomes, None, len(X))
-        if len(y) > FEW or self._must_change(asked, len(y)):
-            return super().learn(asked, y)
-        innovations = self._append(asked, X, y, w)
+        contexts = self._predicted(contexts)
+        y, w = self.checked_outcomes(outcomes, None, len(self.checked(contexts)))
+        if len(y) > FEW or self._must_change(contexts, len(y)):
+            return super().learn(contexts, y)
+        innovations = self._append(contexts, y, w)
         assert innovations is not None  # as there are few
         return innovations
 
     def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         self._model.correct(self.checked(contexts), before, after)
-        if self._successor:
-            self._successor = self._catch_up(self._larger(self._successor).blank())
+        if self._successor is not None:
+            self._successor = self._successor.blank()
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`, above 0."""
         self._model.discount(as_positive(rate, "rate"))
-        if self._successor:
-            self._successor.posterior.discount(rate)
+        if self._successor is not None:
+            self._successor.discount(rate)
 
     def offer(self, contexts: ContextsLike) -> None:
         """Take contexts (M, D) as candidates for the dictionary."""
         X = self.checked(contexts)
         if len(X) > REMEMBERED:
-            contexts = sample([X])
+            contexts = X = sample([X])
         if isinstance(self._model, ExactPosterior):
-            _remember(self._remembered, self.checked(contexts))
+            _remember(self._remembered, X)
         else:
             self._note(contexts)
 
     def maintain(self) -> None:
         """Finish what a larger dictionary learns in steps."""
-        if self._successor:
-            self._successor.advance(self.observations, len(self))
-            self._use(self._larger(self._successor))
-
-    def _prepared(self, contexts: ContextsLike) -> tuple[ContextsLike, FloatArray]:
-        """Return checked contexts, with a prediction where the model is to be judged by it."""
-        X = self.checked(contexts)
-        if isinstance(self._model, NystromModel) and len(X) <= LEARNED_AT_ONCE:
-            return self._model.current(contexts), X
-        return contexts if isinstance(contexts, Prediction) else X, X
+        if self._successor is not None:
+            learn_past(self._successor, self.observations, len(self))
+            self._model, self._successor = self._successor, None
 
     def _note(self, contexts: ContextsLike) -> None:
         """Remember which contexts the dictionary, in use or to come, does not cover."""
-        model = self._model
-        if self._successor and isinstance(model, VecchiaModel):
-            model = self._larger(self._successor)
-        if isinstance(model, NystromModel):
-            uncovered = model.uncovered(contexts)
+        dictionary = self._dictionary
+        if dictionary is not None:
+            uncovered = dictionary.uncovered(contexts)
             if len(uncovered):
                 _remember(self._novel, uncovered)
                 _remember(self._remembered, uncovered)
 
-    def _must_change(self, asked: ContextsLike, count: int) -> bool:
+    def _must_change(self, contexts: ContextsLike, count: int) -> bool:
         """Return whether `count` contexts to be learned call for another model."""
-        match self._model:
-            case NystromModel() as model:
-                if count > LEARNED_AT_ONCE:
-                    return True
-                largest = model.largest_residual(asked)
-                if self._successor:
-                    return largest > self._negligible
-                waiting = len(model.uncovered(asked)) + len(self._novel)
-                too_many = waiting > max(8, NOVEL_FRACTION * model.rank)
-                return too_many or largest > URGENT * self.tolerance
-            case ExactPosterior():
-                return len(self) + count >= min(self._next_try, self.max_rank + 1)
-            case VecchiaModel():
-                return False
+        dictionary = self._dictionary
+        if isinstance(self._model, ExactPosterior):
+            return len(self) + count >= min(self._next_try, self.max_rank + 1)
+        if dictionary is None or dictionary is not self._model:
+            return False
+        if count > LEARNED_AT_ONCE:
+            return True
+        largest = dictionary.largest_residual(contexts)
+        if self._successor is not None:
+            return largest > self._negligible
+        waiting = len(dictionary.uncovered(contexts)) + len(self._novel)
+        too_many = waiting > max(8, NOVEL_FRACTION * dictionary.rank)
+        return too_many or largest > URGENT * self.tolerance
+
+    def _predicted(self, contexts: ContextsLike) -> ContextsLike:
+        """Return contexts with a prediction, by which a dictionary is judged and learns."""
+        is_dictionary = self._dictionary is self._model
+        if is_dictionary and len(self.checked(contexts)) <= LEARNED_AT_ONCE:
+            return self._model.current(contexts)
+        return contexts
 
     def _append(
-        self, asked: ContextsLike, X: FloatArray, y: FloatArray, weights: FloatArray
+        self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
     ) -> Innovations | None:
         """Learn with the model in use."""
-        self._note(asked)
-        innovations = self._model.append(asked, y, weights)
-        self._advance(X)
+        self._note(contexts)
+        innovations = self._model.append(contexts, y, weights)
+        self._advance(self.checked(contexts))
         return innovations
-
-    def _change(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn with another model, if there is need for one."""
-        if isinstance(self._model, NystromModel):
-            self._grow(self._model, X, y, weights)
-        else:
-            self._begin(X, y, weights)
 
     def _begin(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
         """Learn with a first dictionary, or by the nearest outcomes beyond the budget."""
@@ -256,25 +250,32 @@ class DictionaryPosterior(WrappingPosterior):
         self, before: NystromModel, X: FloatArray, y: FloatArray, weights: FloatArray
     ) -> None:
         """Learn with a larger dictionary: now, or in steps if that is too much for one call."""
-        count, novel = len(self) + len(y), self._novel.array[-REMEMBERED:]
-        largest = self._larger(self._successor) if self._successor else before
-        model = covering_model(largest, [novel, X], self._most_pivots(count))
-        successor = self._successor
-        if model is None or model.U is not largest.U:
-            successor = None if model is None else self._catch_up(model)
-        if model is None and count <= self.max_rank:
+        count = len(self) + len(y)
+        largest = before if self._successor is None else self._successor
+        larger = self._larger(largest, X, count)
+        successor = self._successor if larger is largest else larger
+        if larger is None and count <= self.max_rank:
             self._teach(ExactPosterior(self.prior, self.noise_std), X, y, weights)
             self._next_try = RETRY * count
-        elif successor and count <= max(AT_ONCE, AHEAD * len(y)):
-            self._teach(self._larger(successor).blank(), X, y, weights)
-        elif model is None or not covers(before, [X], self._negligible):
-            local = VecchiaModel(before)
-            local.update(X, y, weights)
-            self._use(local, successor)
+        elif successor is not None and count <= max(AT_ONCE, AHEAD * len(y)):
+            self._teach(successor.blank(), X, y, weights)
         else:
+            if larger is None or not covers(before, [X], self._negligible):
+                before = VecchiaModel(before)
             before.update(X, y, weights)
-            self._successor = successor
+            self._model, self._successor = before, successor
         self._novel = GrowableArray()
+
+    def _larger(self, model: NystromModel, X: FloatArray, count: int) -> NystromModel | None:
+        """Return `model` if it covers all contexts, or a larger one that has learned nothing.
+
+        None if that takes more basis functions than are worth having.
+        """
+        parts = [self._novel.array[-REMEMBERED:], X]
+        larger = covering_model(model, parts, self._most_pivots(count))
+        if larger is not None and larger is not model:
+            larger.observations = Observations(self.observations.rows)  # takes no further memory
+        return larger
 
     @property
     def _negligible(self) -> float:
@@ -284,45 +285,31 @@ class DictionaryPosterior(WrappingPosterior):
         """Return the size of the largest dictionary that is worth having with N = `count`."""
         return min(most_pivots(count), self.max_rank)
 
-    def _catch_up(self, model: NystromModel) -> CatchUp:
-        """Return a larger dictionary that is to learn the past in steps."""
-        model.observations = Observations(self.observations.rows)
-        return CatchUp(model)
-
-    @staticmethod
-    def _larger(successor: CatchUp) -> NystromModel:
-        assert isinstance(successor.posterior, NystromModel)
-        return successor.posterior
-
-    def _teach(self, model: AnyModel, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+    def _teach(
+        self, model: IncrementalPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
+    ) -> None:
         """Use `model` after it has learned all outcomes so far and y seen at X."""
         known = self.observations
         model.observations = Observations(known.rows)
-        pairs = ((known.outcomes, y), (known.weights, weights))
-        contexts = np.vstack([known.contexts, X]) if len(known) else X
-        model.update(contexts, *(np.concatenate(pair) for pair in pairs))
-        self._use(model)
-
-    def _use(self, model: AnyModel, successor: CatchUp | None = None) -> None:
-        """Have `model`, which has learned all outcomes so far, answer from now on."""
-        self._model, self._successor = model, successor
+        if len(known):
+            pairs = zip(known.at(slice(None)), (X, y, weights), strict=True)
+            X, y, weights = (np.concatenate(pair) for pair in pairs)
+        model.update(X, y, weights)
+        self._model, self._successor = model, None
 
     def _advance(self, X: FloatArray) -> None:
         """Let a larger dictionary learn more of the past, after the contexts X (n, D)."""
-        count = len(self)
-        is_due = count // PACE > (count - len(X)) // PACE
         if self._successor is None:
             return
-        model = self._larger(self._successor)
-        if not covers(model, [X], self._negligible):
-            parts = [self._novel.array[-REMEMBERED:], X]
-            larger = covering_model(model, parts, self._most_pivots(count))
-            self._successor = None if larger is None else self._catch_up(larger)
+        successor, count = self._successor, len(self)
+        most, is_due = max(PER_CALL, AHEAD * len(X)), count // PACE > (count - len(X)) // PACE
+        if not covers(successor, [X], self._negligible):
+            self._successor = self._larger(successor, X, count)
             self._novel = GrowableArray()
-        elif not is_due and isinstance(self._model, NystromModel):
+        elif self._dictionary is self._model and not is_due:
             pass  # which is good enough meanwhile
-        elif self._successor.advance(self.observations, max(PER_CALL, AHEAD * len(X))):
-            self._use(model)
+        elif learn_past(successor, self.observations, most):
+            self._model, self._successor = successor, None
 
 
 def _remember(rows: GrowableArray, new: FloatArray) -> None:

@@ -44,7 +44,7 @@ QR_BLOCK = 16
 
 
 class Regression(Persistent):
-    """What is known of the weights of `rank` features; at first they are standard normal.
+    """The posterior of the weights of `rank` features; at first they are standard normal.
 
     Its arrays are replaced, never written to: a shallow copy is a copy.
 
@@ -79,16 +79,13 @@ class Regression(Persistent):
         result: FloatArray = dgemm(1.0, self.S, Z) + self.m[:, None]
         return result
 
-    def learn(
-        self, phi: FloatArray, P: FloatArray, y: FloatArray, noise: FloatArray
-    ) -> Innovations | None:
-        """Learn outcomes y (N,) with noise of standard deviations `noise`; all, or raise and none.
+    def learn(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> Innovations | None:
+        """Learn outcomes by their error, y - Φᵀm (N,), and noise V (N,); all, or raise and none.
 
         Returns:
             The innovations; None if the outcomes are not few.
         """
-        error = y - self.mean(phi)
-        if len(y) > FEW:
+        if len(error) > FEW:
             self._set(*self._by_factor(P, error, noise))
             return None
         A = gram(P)
@@ -134,7 +131,7 @@ class Regression(Persistent):
         self.information_gain += float(np.log(T.diagonal()).sum())
 
     def _set(self, S: FloatArray, m: FloatArray, quadratic_form: float, gain: float) -> None:
-        """Take S and m, and what is added to the sums; all or none."""
+        """Take S and m, and add to the sums; all or none."""
         if not math.isfinite(quadratic_form + gain):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
         self.S, self.m = S, m

@@ -2,8 +2,7 @@
 
 A dictionary covers a context if what it leaves of its prior variance, ρ, is at most the
 tolerance. The first one is pivoted out of all contexts seen so far; when it has to grow, it is
-pivoted anew, together with those that it does not cover. All models returned here have learned
-nothing yet.
+pivoted anew, together with those that it does not cover. New models have learned nothing yet.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from oclok.arrays import chunks
+from oclok.posterior.base import Posterior
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky, pivots_among
@@ -28,9 +28,12 @@ REMEMBERED = 2_048
 ENTRIES, FEWEST = 32_768, 512
 #: Candidates for a dictionary that will not cover them all.
 PIVOTED = 1_024
-#: The variance that such a dictionary may leave, relative to the largest one's, and what is
-#: negligible, relative to the noise's.
+#: The variance that such a dictionary may leave, relative to the largest one's, and a negligible
+#: variance, relative to the noise's.
 LEFT_OVER, NEGLIGIBLE = 1.05, 0.01
+#: A dictionary to draw samples with leaves at most this fraction of the prior variance and of the
+#: noise variance, or has this many pivots, and as many again as there are outcomes.
+LEFT_IN_SAMPLES, MOST_FOR_SAMPLES = 1e-5, 256
 
 
 def first_model(
@@ -65,11 +68,10 @@ def first_model(
 def covering_model(
     model: NystromModel, parts: list[FloatArray], largest: int
 ) -> NystromModel | None:
-    """Return a model whose dictionary is that of `model`, grown until it covers `parts`.
+    """Return `model` if its dictionary covers `parts`, or one of a dictionary grown until it does.
 
     None if that takes more than `largest` contexts.
     """
-    model = model.blank()
     for rows in parts:
         for part in chunks(len(rows), REMEMBERED):
             uncovered = model.uncovered(rows[part])
@@ -110,6 +112,20 @@ def partial_model(
     pivots = pivots[: int(np.argmax(left <= enough)) + 1]
     F = F[: len(pivots)]
     return NystromModel(prior, noise_std, candidates[pivots], F[:, pivots].T, tolerance)
+
+
+def sampling_model(posterior: Posterior, X: FloatArray) -> NystromModel:
+    """Return a model made for contexts X (M, D) that has learned what `posterior` has."""
+    known, prior = posterior.observations, posterior.prior
+    candidates = sample([known.contexts, X])
+    largest = prior.largest(candidates)
+    least = max(LEFT_IN_SAMPLES * min(largest, posterior.noise_std**2), LEAST_PIVOT * largest)
+    rank = MOST_FOR_SAMPLES + min(len(known), MOST_FOR_SAMPLES)
+    pivots, F, _ = pivoted_cholesky(prior, candidates, rank, least)
+    model = NystromModel(prior, posterior.noise_std, candidates[pivots], F[:, pivots].T, least)
+    if len(known):
+        model.update(*known.at(slice(None)))
+    return model
 
 
 def _grown(model: NystromModel, candidates: FloatArray, tolerance: float) -> NystromModel:

@@ -29,8 +29,8 @@ from oclok.typing import FloatArray
 #: What a kernel makes of contexts once, for all that is asked of them.
 Prepared = tuple[FloatArray, ...]
 
-#: A context becomes a basis function if it has this much left, in noise variances: up to AMPLE basis
-#: functions what the prior asks for, then MUCH_LEFT up to LIMIT.
+#: A context becomes a basis function if it has this much left, in noise variances: what the prior
+#: asks for up to AMPLE basis functions, then MUCH_LEFT up to LIMIT.
 MUCH_LEFT = 4.0
 AMPLE, LIMIT = 224, 576
 #: Outcomes that are learned at a time.

@@ -23,10 +23,12 @@ from oclok.posterior.observations import Observations
 from oclok.typing import FloatArray
 
 #: Gradient steps per update: at most so many, and fewer for more outcomes: steps times outcomes.
-MOST_STEPS, FIT_WORK = 12, 600
-#: Outcomes that members of a new generation learn per update: so many, a share of the past, and a
-#: multiple of those that came.
-PER_UPDATE, SHARE, CATCH_UP = 128, 0.1, 4
+MOST_STEPS, FIT_WORK = 12, 300
+#: Outcomes that members of a new generation learn per update: so many, or a multiple of those that
+#: came.
+PER_UPDATE, CATCH_UP = 64, 4
+#: Outcomes of the first rounds, when arms are chosen almost at random.
+EARLY = 20
 #: Members that a new generation of given kernels keeps at most, and the least of their weights.
 SURVIVORS, LEAST = 4, 1e-3
 
@@ -58,7 +60,7 @@ class Generation(Persistent):
             worth: factors of their weights, shape (N,).
             new: outcomes that have come since the last step.
         """
-        most = max(PER_UPDATE, int(SHARE * len(known)), CATCH_UP * new)
+        most = max(PER_UPDATE, CATCH_UP * new)
         rows = slice(self.learned, min(self.learned + most, len(known)))
         if rows.stop > rows.start:
             X, y, weights = known.at(rows)
@@ -72,6 +74,7 @@ class Search(Persistent):
         columns: the map of contexts of the default kernel; None if kernels are given.
         candidates: given kernels and noise ratios.
         sample: contexts, outcomes and weights of a sample.
+        unit: of the outcomes.
     """
 
     def __init__(
@@ -79,9 +82,10 @@ class Search(Persistent):
         columns: ColumnMap | None,
         candidates: list[tuple[Covariance, float]],
         sample: tuple[FloatArray, FloatArray, FloatArray],
+        unit: float,
     ) -> None:
         X, y, weights = sample
-        self._sample = [X, (y - y.mean()) / unit_of(y), weights]
+        self._sample = [X, (y - y.mean()) / unit, weights]
         self._fit = None if columns is None else RelevanceFit(columns, *self._sample)
         self._left = [Member(GivenKernel(kernel), ratio) for kernel, ratio in candidates]
         self._tried: list[Member] = []
@@ -114,8 +118,11 @@ class Search(Persistent):
 
 
 def unit_of(y: FloatArray) -> float:
-    """Return the standard deviation of outcomes; of equal ones their size, or 1."""
-    std = float(y.std())
+    """Return the standard deviation of outcomes; of equal ones their size, or 1.
+
+    That of the first ones if it is larger: later ones are of arms that were chosen for being alike.
+    """
+    std = max(float(y.std()), float(y[:EARLY].std()))
     size = float(np.abs(y).max())
     return std if std > 1e-9 * size else size or 1.0
 

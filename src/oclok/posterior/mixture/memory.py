@@ -27,8 +27,8 @@ from oclok.typing import FloatArray
 SHARES = np.array([0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
 #: Nats by which κ = 0 leads before any context has returned.
 HEAD_START = 3.0
-#: Squared errors of one outcome count at most this much.
-CAP = 16.0
+#: Squared errors of one outcome count at most CAP; no probability is within DOUBT of 0 or 1.
+CAP, DOUBT = 16.0, 0.02
 
 
 class Recalled(NamedTuple):
@@ -110,14 +110,24 @@ class Memory(Persistent):
         left: FloatArray,
         total: FloatArray,
         recalled: Recalled,
+        ends: tuple[float, float] | None = None,
     ) -> None:
-        """Learn κ from outcomes y (N,), given m, v, `left` and τ at their contexts, each (N,)."""
+        """Learn κ from outcomes y (N,), given m, v, `left` and τ at their contexts, each (N,).
+
+        Outcomes that have no value but the two `ends` are judged by their probability: where one is
+        rare, all others are alike whether they stay with the context or not.
+        """
         n = recalled.weight
         A, noise = left + SHARES[:, None] * total, (1 - SHARES[:, None]) * total
         s = A * n / (A * n + noise)
-        error = y - mean - s * (recalled.mean - mean)
-        spread = (1 - s) ** 2 * variance + s * noise / np.maximum(n, 1e-12) + noise
-        density = -0.5 * np.minimum(error**2 / spread, CAP) - 0.5 * np.log(spread)
+        mean = mean + s * (recalled.mean - mean)
+        if ends is None:
+            spread = (1 - s) ** 2 * variance + s * noise / np.maximum(n, 1e-12) + noise
+            density = -0.5 * np.minimum((y - mean) ** 2 / spread, CAP) - 0.5 * np.log(spread)
+        else:
+            low, high = ends
+            p = np.clip((mean - low) / (high - low), DOUBT, 1 - DOUBT)
+            density = np.log(np.where(y == high, p, 1 - p))
         self.evidence += (density * (n > 0)).sum(axis=1)
         self.evidence -= self.evidence.max()
 

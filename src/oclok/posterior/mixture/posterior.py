@@ -30,7 +30,7 @@ from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import std_of
 from oclok.posterior.mixture.basis import Features, GivenKernel
 from oclok.posterior.mixture.columns import ColumnMap, Offered
-from oclok.posterior.mixture.generation import Generation, Search, sampled
+from oclok.posterior.mixture.generation import Generation, Search, sampled, unit_of
 from oclok.posterior.mixture.members import Member, covariance, moments, weights_of
 from oclok.posterior.mixture.memory import Memory, Recalled, keys
 from oclok.posterior.mixture.outcomes import OutcomeKind
@@ -314,7 +314,8 @@ class MixturePosterior(Posterior):
             self._next_fit = 2 * len(self)
             columns = None if self._kernels is not None else ColumnMap(self._reference())
             sample = sampled(self.observations, self._worth, self._rng)
-            self._search = Search(columns, self._candidates(), sample)
+            unit = unit_of(self.observations.outcomes)
+            self._search = Search(columns, self._candidates(), sample, unit)
         self._work(len(y))
         self._version = object()
 
@@ -458,6 +459,7 @@ class MixturePosterior(Posterior):
                 before.left * squares,
                 unexplained * squares,
                 recalled,
+                self.range if self._kind.is_binary else None,
             )
         noise = self.noise_std * factor
         z = (y - before.mean) / np.hypot(before.std, noise)

@@ -33,7 +33,7 @@ CONSTANT = 4.0
 #: Cosines of a graded column.
 COSINES = 5
 #: Log-normal priors, median and spread of the logarithm: relevance, the four a, and the noise.
-RELEVANCE, VARIANCE, NOISE = (2.0, 2.0), (0.3, 1.0), (0.1, 1.3)
+RELEVANCE, VARIANCE, NOISE = (2.0, 2.0), (0.3, 1.3), (0.1, 1.3)
 #: Least noise, and how far parameters are searched, in logarithms about the median.
 LEAST_NOISE, REACH = 0.01, 5.0
 #: Outcomes that a fit looks at, and its gradient steps.

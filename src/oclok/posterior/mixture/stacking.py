@@ -3,7 +3,10 @@
 g, h    errors of Gaussian processes and trees, each before the outcome was learned
 w       share of the Gaussian processes; s² the smaller of the two mean squares
 
-w minimises Σ (w g + (1 - w) h)² + λ s² (w - ½)²    in [0, 1]
+w minimises Σ (w g + (1 - w) h)² + λ s² (w - w₀)²    in [LEAST, 1]
+
+Errors are those of arms that were chosen. There, among neighbours, trees do well even where they
+are lost elsewhere, so Gaussian processes keep a share.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import numpy as np
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 
-#: λ: outcomes that the prior share is worth, where both differ by as much as they err.
-PRIOR = 6.0
+#: w₀, and λ: outcomes that it is worth, where both differ by as much as they err.
+SHARE, PRIOR = 0.65, 6.0
+#: Least share of the Gaussian processes.
+LEAST = 0.4
 #: An outcome counts this much less with each that follows.
 DISCOUNT = 0.995
 
@@ -38,8 +43,8 @@ class Stack(Persistent):
         _, gh, hh, _ = self._sums
         smaller, apart = self._terms()
         if not apart > 0:
-            return 0.5
-        return float(np.clip((hh - gh + 0.5 * PRIOR * smaller) / apart, 0.0, 1.0))
+            return SHARE
+        return float(np.clip((hh - gh + SHARE * PRIOR * smaller) / apart, LEAST, 1.0))
 
     @property
     def variance(self) -> float:

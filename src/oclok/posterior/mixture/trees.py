@@ -20,8 +20,8 @@ from oclok.typing import FloatArray, IntArray
 TREES = 30
 #: Outcomes that a tree looks at; more are drawn from uniformly.
 MOST = 1_000
-#: Columns that a split chooses from, of those that vary.
-COLUMNS = 40
+#: Columns that a split chooses from, of those that vary, and the fewest outcomes of a leaf.
+COLUMNS, LEAF = 40, 2
 
 
 class ExtraTrees(Persistent):
@@ -80,6 +80,7 @@ class ExtraTrees(Persistent):
             X, y, weights = X[rows], y[rows], weights[rows]
         made = _sklearn()[0](
             max_features=min(COLUMNS, len(columns.active)),
+            min_samples_leaf=LEAF,
             random_state=int(self._rng.integers(2**31)),
         )
         with _sklearn()[1](skip_parameter_validation=True):  # which takes longer than the tree
