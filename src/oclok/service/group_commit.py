@@ -7,22 +7,12 @@ commit therefore holds the requests that arrived during the one before.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-
-
-@dataclass
-class _Waiting(Generic[Item]):
-    items: Sequence[Item]
-    written: list[Item] | None = None
-    reason: BaseException | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self.written is not None or self.reason is not None
 
 
 class GroupCommit(Generic[Item]):
@@ -34,13 +24,11 @@ class GroupCommit(Generic[Item]):
     """
 
     def __init__(
-        self,
-        write: Callable[[list[Item]], list[Item]],
-        divisive: type[Exception] | tuple[type[Exception], ...] = (),
+        self, write: Callable[[list[Item]], list[Item]], divisive: type[Exception]
     ) -> None:
         self._write, self._divisive = write, divisive
-        self._queue: list[_Waiting[Item]] = []
-        self._guard, self._turn = threading.Lock(), threading.Lock()
+        self._queue: deque[tuple[Sequence[Item], Future[list[Item]]]] = deque()
+        self._turn = threading.Lock()
 
     @property
     def waiting(self) -> int:
@@ -49,30 +37,22 @@ class GroupCommit(Generic[Item]):
 
     def commit(self, items: Sequence[Item]) -> list[Item]:
         """Return what `write` returns for `items`, or raise what it raises."""
-        mine = _Waiting(items)
-        with self._guard:
-            self._queue.append(mine)
+        mine: Future[list[Item]] = Future()
+        self._queue.append((items, mine))
         with self._turn:
-            if not mine.is_done:
-                with self._guard:
-                    group, self._queue = self._queue, []
-                self._commit(group)
-        if mine.reason is not None:
-            raise mine.reason
-        assert mine.written is not None
-        return mine.written
+            if not mine.done():
+                self._commit([self._queue.popleft() for _ in range(len(self._queue))])
+        return mine.result()
 
-    def _commit(self, group: list[_Waiting[Item]]) -> None:
+    def _commit(self, group: list[tuple[Sequence[Item], Future[list[Item]]]]) -> None:
         try:
-            written = iter(self._write([item for each in group for item in each.items]))
-            for each in group:
-                each.written = [next(written) for _ in each.items]
-        except self._divisive as reason:
-            if len(group) == 1:
-                group[0].reason = reason
-                return
-            for each in group:
-                self._commit([each])
+            written = iter(self._write([item for items, _ in group for item in items]))
+            for items, future in group:
+                future.set_result([next(written) for _ in items])
         except BaseException as reason:
-            for each in group:
-                each.reason = reason
+            if isinstance(reason, self._divisive) and len(group) > 1:
+                for each in group:
+                    self._commit([each])
+                return
+            for _, future in group:
+                future.set_exception(reason)

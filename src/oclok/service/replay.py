@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from pydantic_core import from_json
 
-from oclok.errors import InputError
 from oclok.oracles import oracle_from_json
 from oclok.service.database import Database
 from oclok.service.decisions import logged, logged_arms
@@ -60,8 +59,6 @@ def replay(
     """
     log = Log(database)
     row = log.agent(name)
-    if row is None:
-        raise InputError(f"there is no agent {name!r}")
     log.check(row)
     replica = Replica(row, log, use_snapshot=log.is_reduced(row.id))
     result = Replayed(name)

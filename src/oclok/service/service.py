@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from itertools import groupby
 from typing import Any
 
 from pydantic_core import to_json
@@ -66,14 +65,13 @@ class Service:
         return replica
 
     def _built(self, name: str) -> Replica:
-        row = self.log.agent(name)
-        if row is None:
+        try:
+            replica = Replica(self.log.agent(name), self.log)
+            replica.build()
+        except NotFoundError:
             self.damaged.pop(name, None)
             self._locks.pop(name, None)
-            raise NotFoundError(f"there is no agent {name!r}")
-        replica = Replica(row, self.log)
-        try:
-            replica.build()
+            raise
         except DamagedLogError as reason:
             self.damaged[name] = str(reason)
             raise
@@ -118,16 +116,9 @@ class Service:
     def check(self) -> None:
         """Find agents of which events are missing from the log."""
         for name in self.log.damaged():
+            self._replicas.pop(name, None)
             with contextlib.suppress(OclokError):
-                self.replica(name)
-        for replica in self.replicas:
-            row = self.log.agent(replica.name)
-            try:
-                if row is not None:
-                    self.log.check(row)
-            except DamagedLogError as reason:
-                self.damaged[replica.name] = str(reason)
-                self.drop(replica)
+                self.replica(name)  # notes which event is missing
 
     def put_agent(self, name: str, settings: dict[str, Any]) -> bool:
         """Make an agent and return whether it is new; `ConflictError` if there is another one."""
@@ -246,7 +237,7 @@ class Service:
         with replica.results() as results:
             for event in self.log.append(replica.id, events) if events else []:
                 replica.committed(event)
-                answer.add(event.decision, results.of(event))
+                answer.add(event.decision, results.get(event.seq, Result()))
         return answer.told
 
     def observe(self, name: str, items: list[dict[str, Any]], key: str | None = None) -> int:
@@ -269,7 +260,7 @@ class Service:
             except RepeatedError:
                 return len(items)
             replica.committed(event)
-            result = results.of(event)
+            result = results.get(event.seq, Result())
         if result.rejected:
             raise InputError(result.rejected[0][1])
         return len(result.learned)
@@ -345,11 +336,9 @@ def _weighed(outcome: Any, weights: dict[str, float] | None) -> float | None:
 
 
 def _groups(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return runs of items that one event can hold: of one decision, told alike."""
-
-    def kind(item: dict[str, Any]) -> Any:
-        return item["decision"], item["correct"], item["accept"] and item["arm"]
-
-    order: dict[Any, None] = dict.fromkeys(kind(item) for item in items)
-    place = {key: position for position, key in enumerate(order)}
-    return [list(g) for _, g in groupby(sorted(items, key=lambda i: place[kind(i)]), key=kind)]
+    """Return the items that one event can hold: of one decision, told alike."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for item in items:
+        kind = item["decision"], item["correct"], item["accept"] and item["arm"]
+        groups.setdefault(kind, []).append(item)
+    return list(groups.values())
