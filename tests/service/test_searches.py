@@ -61,7 +61,7 @@ def test_only_so_many_search_at_once():
     running = []
 
     def search() -> None:
-        with searches.turn():
+        with searches.turn(7):
             running.append(1)
             going.wait(60)
 
@@ -72,7 +72,7 @@ def test_only_so_many_search_at_once():
     while True:
         assert time.monotonic() < deadline
         try:
-            with searches.turn():
+            with searches.turn(7):
                 pass
         except BusyError:
             break
@@ -82,7 +82,7 @@ def test_only_so_many_search_at_once():
     for thread in threads:
         thread.join()
     assert len(running) == 2 + MOST_WAITING
-    with searches.turn():
+    with searches.turn(7):
         pass
 
 

@@ -145,65 +145,57 @@ class Result:
     rejected: list[tuple[Any, str]] = field(default_factory=list)
 
 
-class OutcomesTally:
-    """Counts what became of outcomes."""
-
-    def __init__(self) -> None:
-        kinds = ("learned", "repeated", "corrected", "quarantined")
-        self.told: dict[str, Any] = dict.fromkeys(kinds, 0) | {"rejected": [], "items": []}
-
-    def add(self, decision: str | None, result: Result) -> None:
-        """Count what became of outcomes of one decision."""
-        for kind in ("learned", "repeated", "corrected", "quarantined"):
-            arms = getattr(result, kind)
-            self.told[kind] += len(arms)
-            self.told["items"] += [
-                {"decision": decision, "arm": arm, "result": kind} for arm in arms
-            ]
-        self.told["rejected"] += [
-            {"decision": decision, "arm": arm, "reason": reason} for arm, reason in result.rejected
-        ]
+def answer_to_outcomes(results: list[tuple[str | None, Result]]) -> dict[str, Any]:
+    """Return the answer to a request with outcomes, given what came of each decision's."""
+    kinds = ("learned", "repeated", "corrected", "quarantined")
+    answer: dict[str, Any] = {
+        kind: sum(len(getattr(result, kind)) for _, result in results) for kind in kinds
+    }
+    answer["items"] = [
+        {"decision": decision, "arm": arm, "result": kind}
+        for decision, result in results
+        for kind in kinds
+        for arm in getattr(result, kind)
+    ]
+    answer["rejected"] = [
+        {"decision": decision, "arm": arm, "reason": reason}
+        for decision, result in results
+        for arm, reason in result.rejected
+    ]
+    return answer
 
 
 def answer_of(event: Event) -> dict[str, Any]:
     """Return the answer to a request for a decision that is in the log."""
     body = logged(event)
-    beliefs = {name: body[name] for name in BELIEFS}
-    rest = {
-        "is_exact": body.get("is_exact"),
-        "group": body["group"],
-        "stepped_in": body.get("guard", {}).get("stepped_in", False),
-        "propensity": body["super_arm_propensity"],
-    }
-    return _answer(event, body["ids"], body["chosen"], beliefs, rest)
+    stepped_in = body.get("guard", {}).get("stepped_in", False)
+    likely = body["super_arm_propensity"]
+    rest = {"group": body["group"], "stepped_in": stepped_in, "propensity": likely}
+    return _answer(event, body["ids"], body["chosen"], body, body.get("is_exact"), rest)
 
 
 def answer_to(event: Event, proposal: Proposal) -> dict[str, Any]:
     """Return the answer to a request for a decision that was just made."""
-    offer = proposal.decision.offer
+    decision, offer = proposal.decision, proposal.decision.offer
     assert offer is not None
     beliefs = {name: getattr(offer, name) for name in BELIEFS}
-    likely = offer.super_arm_propensity
-    rest = {
-        "is_exact": proposal.decision.is_exact,
-        "group": proposal.decision.group,
-        "stepped_in": proposal.decision.stepped_in,
-        "propensity": None if math.isnan(likely) else likely,
-    }
-    return _answer(event, offer.ids, offer.chosen.tolist(), beliefs, rest)
+    likely = None if math.isnan(offer.super_arm_propensity) else offer.super_arm_propensity
+    rest = {"group": decision.group, "stepped_in": decision.stepped_in, "propensity": likely}
+    return _answer(event, offer.ids, offer.chosen.tolist(), beliefs, decision.is_exact, rest)
 
 
 def _answer(
     event: Event,
     ids: list[Any],
     chosen: list[int],
-    beliefs: dict[str, FloatArray | None],
+    beliefs: dict[str, Any],
+    is_exact: bool | None,
     rest: dict[str, Any],
 ) -> dict[str, Any]:
-    entries: list[dict[str, Any]] = [{"id": ids[place]} for place in chosen]
-    for name, values in beliefs.items():
-        for entry, place in zip(entries, chosen, strict=True):
-            entry[name] = None if values is None else float(values[place])
-    if rest["is_exact"] is None:
-        del rest["is_exact"]
-    return {"id": event.decision, "round": event.round, "chosen": entries, **rest}
+    arms = [{"id": ids[place]} for place in chosen]
+    for name in BELIEFS:
+        values = beliefs[name]
+        for arm, place in zip(arms, chosen, strict=True):
+            arm[name] = None if values is None else float(values[place])
+    exact = {} if is_exact is None else {"is_exact": is_exact}
+    return {"id": event.decision, "round": event.round, "chosen": arms, **exact, **rest}

@@ -171,16 +171,21 @@ class Replica:
     def committed(self, event: Event, proposal: Proposal | None = None) -> None:
         """Apply an event that this process has just appended.
 
-        If others come before it, a decision is left to the next reader of the log: reading them
-        one by one, in each request, would cost more.
+        A decision waits neither for others that come before it nor for the lock: then the next
+        thread that applies events applies it, too.
         """
-        with self.lock:
-            if self.seq < event.seq:
-                self._own[event.seq] = (event, proposal)
+        self._own[event.seq] = (event, proposal)
+        if not self.lock.acquire(blocking=proposal is None):
+            return
+        try:
             while self.seq + 1 in self._own:
                 self.apply(self._own[self.seq + 1][0])
+            for seq in [seq for seq in list(self._own) if seq <= self.seq]:
+                self._own.pop(seq)  # another thread has read it from the log
             if proposal is None and self.seq < event.seq:
                 self.catch_up()
+        finally:
+            self.lock.release()
 
     @contextlib.contextmanager
     def results(self) -> Iterator[dict[int, Result]]:

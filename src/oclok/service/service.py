@@ -8,7 +8,6 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -21,7 +20,13 @@ from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
 from oclok.service.config import Config
 from oclok.service.database import Database
-from oclok.service.decisions import OutcomesTally, Result, answer_of, answer_to, decision_body
+from oclok.service.decisions import (
+    Result,
+    answer_of,
+    answer_to,
+    answer_to_outcomes,
+    decision_body,
+)
 from oclok.service.log import Event, Log, OvertakenError, RepeatedError
 from oclok.service.problems import ConflictError, NotFoundError
 from oclok.service.replica import Replica, make_agent, with_defaults
@@ -42,7 +47,7 @@ class Service:
         self.work_available = threading.Event()
         self._replicas: dict[str, Replica] = {}
         self._locks: dict[str, threading.Lock] = {}
-        self._searches: dict[int, Searches] = {}
+        self._searches = Searches(self.config.oracle_searches)
 
     @property
     def replicas(self) -> list[Replica]:
@@ -113,6 +118,12 @@ class Service:
         if self._replicas.get(replica.name) is replica:
             del self._replicas[replica.name]
 
+    def save_snapshot(self, replica: Replica) -> None:
+        """Keep a model in the database, for the next one who builds it."""
+        seq, content = replica.dumped()
+        self.log.save_snapshot(replica.id, seq, content)
+        replica.snapshot_seq = seq
+
     def check(self) -> None:
         """Find agents of which events are missing from the log."""
         for name in self.log.damaged():
@@ -142,12 +153,13 @@ class Service:
             return self._known(replica, decision)
         for _ in range(ATTEMPTS):
             replica.learner.keep_up()
-            with replica.lock:
-                seq, is_first = replica.seq, replica.agent.is_new
-            event, proposal = self._proposed(replica, request, is_first)
+            expected = None
+            if replica.agent.is_new:  # the first arms set the schema: nothing may come in between
+                with replica.lock:
+                    expected = replica.seq if replica.agent.is_new else None
+            event, proposal = self._proposed(replica, request, is_first=expected is not None)
             try:
-                # The first arms set the schema: nothing may come in between.
-                [event] = self.log.append(replica.id, [event], seq if is_first else None)
+                [event] = self.log.append(replica.id, [event], expected)
             except OvertakenError:
                 replica.catch_up()
                 continue
@@ -168,7 +180,7 @@ class Service:
         oracle, turn = self._oracle(replica, request)
         decision = request["id"] or secrets.token_hex(12)
         kept = {k: request[k] for k in ("oracle", "include", "exclude", "unit") if request.get(k)}
-        with turn():
+        with turn:
             proposal = replica.agent.propose(
                 arms,
                 oracle,
@@ -205,21 +217,17 @@ class Service:
 
     def _oracle(
         self, replica: Replica, request: dict[str, Any]
-    ) -> tuple[Oracle | None, Callable[[], AbstractContextManager[None]]]:
-        """Return the oracle of a request, and how to wait for one's turn if it searches."""
+    ) -> tuple[Oracle | None, AbstractContextManager[None]]:
+        """Return the oracle of a request, and a context that waits for its turn to search."""
         oracle = replica.agent.oracle
         if request["oracle"] is not None:
             if not replica.settings.get("request_oracles", True):
                 raise InputError("this agent takes no oracles in requests: leave `oracle` out")
             oracle = oracle_from_json(request["oracle"])
         if oracle is None or not oracle.is_search:
-            return (oracle if request["oracle"] is not None else None), nullcontext
-        searches = self._searches.get(replica.id)
-        if searches is None:
-            fresh = Searches(self.config.oracle_searches)
-            searches = self._searches.setdefault(replica.id, fresh)
+            return (oracle if request["oracle"] is not None else None), nullcontext()
         seconds = min(self.config.oracle_seconds, request.get("time_budget") or math.inf)
-        return oracle.limited(seconds), searches.turn
+        return oracle.limited(seconds), self._searches.turn(replica.id)
 
     def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         """Learn outcomes, each exactly once, and return what became of them."""
@@ -227,18 +235,14 @@ class Service:
         if any(isinstance(item["outcome"], dict) for item in items):
             weights = replica.settings.get("outcome_weights")
             items = [{**item, "outcome": _weighed(item["outcome"], weights)} for item in items]
-        answer = OutcomesTally()
-        events = []
-        for group in _groups(items):
-            result, event = self._checked(replica, group)
-            answer.add(group[0]["decision"], result)
-            if event is not None:
-                events.append(event)
-        with replica.results() as results:
+        checked = [(group, *self._checked(replica, group)) for group in _groups(items)]
+        results = [(group[0]["decision"], result) for group, result, _ in checked]
+        events = [event for _, _, event in checked if event is not None]
+        with replica.results() as by_seq:
             for event in self.log.append(replica.id, events) if events else []:
                 replica.committed(event)
-                answer.add(event.decision, results.get(event.seq, Result()))
-        return answer.told
+                results.append((event.decision, by_seq.get(event.seq, Result())))
+        return answer_to_outcomes(results)
 
     def observe(self, name: str, items: list[dict[str, Any]], key: str | None = None) -> int:
         """Learn outcomes of the past that belong to no decision; all of them, or none.
