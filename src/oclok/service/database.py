@@ -123,6 +123,7 @@ class Database:
                 sa.event.listen(engine, "checkout", _check_connection)
         else:
             raise refusal
+        self._idle: Any = None
         #: The module whose errors `cursor` can raise.
         self.driver: Any = importlib.import_module("sqlite3" if self.is_sqlite else "psycopg")
 
@@ -155,18 +156,21 @@ class Database:
         """
         with self._one_writer():
             try:
-                connection = self._appending.raw_connection()
+                connection, self._idle = self._idle or self._appending.raw_connection(), None
                 try:
                     with contextlib.closing(connection.cursor()) as cursor:
                         if self.is_sqlite:
                             cursor.execute("BEGIN IMMEDIATE")
                         yield cursor
                     connection.commit()
+                    if self.is_sqlite:  # there is only one writer: no need for the pool
+                        self._idle = connection
                 except self.driver.OperationalError:
                     connection.invalidate()
                     raise
                 finally:
-                    connection.close()  # rolls back what was not committed
+                    if self._idle is None:
+                        connection.close()  # rolls back what was not committed
             except (sa.exc.OperationalError, self.driver.OperationalError) as reason:
                 raise StorageError(f"the database cannot be reached: {reason}") from None
 
@@ -191,6 +195,9 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
+        if self._idle is not None:
+            self._idle.close()
+            self._idle = None
         self._engine.dispose()
         self._appending.dispose()
 

@@ -18,7 +18,6 @@ from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
 from oclok.service.log import Event
 from oclok.service.packing import pack, unpack
-from oclok.typing import FloatArray
 
 #: What a policy thinks of arms.
 BELIEFS = ("mean", "std", "index")

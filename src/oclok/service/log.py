@@ -110,7 +110,7 @@ class Log:
         numbers = ", ".join(map(str, agents))
         with self.database.read() as connection:
             sql = f"SELECT id, last FROM agents WHERE id IN ({numbers or 0})"
-            return {row[0]: row[1] for row in connection.exec_driver_sql(sql)}
+            return {row[0]: row[1] for row in connection.exec_driver_sql(sql).all()}
 
     def damaged(self) -> list[str]:
         """Return the names of agents of which events are missing."""

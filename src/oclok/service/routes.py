@@ -113,7 +113,8 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
             return checked
 
-    router = APIRouter(route_class=CheckedRoute)
+    # Names of functions are stable names for clients.
+    router = APIRouter(route_class=CheckedRoute, generate_unique_id_function=lambda r: r.name)
 
     def decide(agent: str, request: dict[str, Any]) -> dict[str, Any]:
         answer = service.decide(agent, request)
