@@ -1,5 +1,5 @@
 """Counts and times for Prometheus; with several workers, of all of them."""
-# Tested in tests/service/test_routes.py: they are asked for over HTTP.
+# Tested in tests/service/test_routes.py: a client reads them over HTTP.
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ RETRY_AFTER = 1
 MOST_ERRORS = 20
 
 
-class NotFoundError(OclokError):
+class NotFoundError(InputError):
     """There is no such agent or decision."""
 
 

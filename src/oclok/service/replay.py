@@ -42,10 +42,10 @@ class Replayed:
     differing: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = f"{self.agent}: {self.events:,} events, {self.decisions:,} decisions"
+        summary = f"{self.agent}: {self.events:,} events, {self.decisions:,} decisions"
         if not self.differing:
-            return f"{told}, all as recorded"
-        return f"{told}, {len(self.differing):,} differ, such as {self.differing[0]}"
+            return f"{summary}, all as recorded"
+        return f"{summary}, {len(self.differing):,} differ, such as {self.differing[0]}"
 
 
 def replay(

@@ -56,18 +56,16 @@ def with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: field.default for name, field in fields if name != "oracle"} | settings
 
 
-def make_policy(
-    settings: dict[str, Any], outcome_range: tuple[float, float] | None = None
-) -> Learner:
-    """Return the policy of an agent with these settings."""
-    forgetting, forget = settings.get("forgetting"), None
+def make_policy(settings: dict[str, Any], outcome_range: tuple[float, float] | None) -> Learner:
+    """Return the policy of an agent with these settings, all of them."""
+    forgetting, forget = settings["forgetting"], None
     if forgetting is not None:
         window, discount = forgetting.get("window"), forgetting.get("discount")
         if (window is None) == (discount is None):
             raise InputError("forgetting must have a window or a discount, one of them")
         forget = Discount(discount) if window is None else Window(window)
-    exploration = settings.get("exploration")
-    if settings.get("policy") == "thompson":
+    exploration = settings["exploration"]
+    if settings["policy"] == "thompson":
         if exploration is not None:
             raise InputError("exploration belongs to the policy ucb; leave it out for thompson")
         return Learner(ThompsonSampling(forget=forget))
@@ -76,19 +74,15 @@ def make_policy(
 
 def make_agent(settings: dict[str, Any]) -> Agent:
     """Return a fresh agent with the settings of a request; `OclokError` if they are wrong."""
-    limits = settings.get("outcome_range")
+    full = with_defaults(settings)
+    limits = full["outcome_range"]
     outcome_range = None if limits is None else (limits[0], limits[1])
     return Agent(
-        oracle=oracle_from_json(settings["oracle"]),
-        features=settings.get("features"),
+        oracle=oracle_from_json(full["oracle"]),
+        features=full["features"],
         outcome_range=outcome_range,
-        deadline=settings.get("deadline"),
-        default_outcome=settings.get("default_outcome"),
-        policy=make_policy(settings, outcome_range),
-        mode=settings.get("mode", "live"),
-        holdout=settings.get("holdout", 0.0),
-        baseline=settings.get("baseline"),
-        guard=settings.get("guard"),
+        policy=make_policy(full, outcome_range),
+        **{name: full[name] for name in AGENT_SETTINGS},
         seed=0,
         explainable=0,  # all arms of all decisions are in the log
     )

@@ -340,7 +340,7 @@ def _weighed(outcome: Any, weights: dict[str, float] | None) -> float | None:
 
 
 def _groups(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return the items that one event can hold: of one decision, told alike."""
+    """Return the items that one event can hold: of one decision, and of one kind."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for item in items:
         kind = item["decision"], item["correct"], item["accept"] and item["arm"]
