@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from importlib import import_module
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from oclok import __version__
 from oclok.service import openapi, problems
@@ -57,10 +58,13 @@ def create_app(config: Config | str) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     # Not by `include_router`, which matches each request twice; the two calls of every round first.
-    app.router.routes += sorted(
+    for route in sorted(
         routes(service, access, metrics, background).routes,
         key=lambda route: not hasattr(getattr(route, "endpoint", None), "quick"),
-    )
+    ):
+        assert isinstance(route, APIRoute)
+        route.unique_id = route.name  # stable names for clients
+        app.router.routes.append(route)
     app.include_router(page_routes())
     app.add_middleware(Limits, access=access, metrics=metrics)
     return app

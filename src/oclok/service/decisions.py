@@ -21,14 +21,16 @@ from oclok.service.packing import pack, unpack
 
 #: What a policy thinks of arms.
 BELIEFS = ("mean", "std", "index")
+#: What becomes of an outcome that is not rejected.
+RESULTS = ("learned", "repeated", "corrected", "quarantined")
 
 
 def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_first: bool) -> bytes:
-    """Return what the log keeps of a decision: the request, what was thought, what was chosen.
+    """Return what the log keeps of a decision: the request, every arm's beliefs, the chosen set.
 
-    What was thought of arms is kept in single precision, and exactly of those that were chosen.
+    Beliefs are kept in single precision, and exactly for the chosen arms.
     """
-    offer = proposal.decision.offer
+    decision, offer = proposal.decision, proposal.decision.offer
     assert offer is not None
     place = {arm: position for position, arm in enumerate(offer.ids)}
     body: dict[str, Any] = {
@@ -36,16 +38,16 @@ def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_fi
         "ids": arms.ids,
         "columns": {name: arms.column(name) for name in arms.names},
         "chosen": offer.chosen.tolist(),
-        "preferred": [place[arm] for arm in proposal.decision.preferred],
-        "noise_std": None if math.isnan(offer.noise_std) else offer.noise_std,
-        "group": proposal.decision.group,
+        "preferred": [place[arm] for arm in decision.preferred],
+        "noise_std": _known(offer.noise_std),
+        "group": decision.group,
     }
-    if proposal.decision.is_exact is not None:
-        body["is_exact"] = proposal.decision.is_exact
+    if decision.is_exact is not None:
+        body["is_exact"] = decision.is_exact
     if offer.propensity is not None:
-        known = not math.isnan(offer.super_arm_propensity)
-        body["propensity"] = offer.propensity.astype(np.float32) if known else None
-        body["super_arm_propensity"] = offer.super_arm_propensity if known else None
+        likely = _known(offer.super_arm_propensity)
+        body["propensity"] = None if likely is None else offer.propensity.astype(np.float32)
+        body["super_arm_propensity"] = likely
         body["propensity_draws"] = offer.propensity_draws
     if proposal.step is not None:
         body["guard"] = proposal.step._asdict()
@@ -100,6 +102,7 @@ def restored(
     arms = logged_arms(body)
     schema = Schema(body["schema"]) if "schema" in body else None
     given = oracle_from_json(body["oracle"]) if body.get("oracle") else None
+    step = Step(**body["guard"]) if "guard" in body else None
     include, exclude = body.get("include", ()), body.get("exclude", ())
     contexts, oracle = agent.offered(arms, given, include, exclude, schema)
     offer = Offer(
@@ -112,30 +115,28 @@ def restored(
         np.sort(arms.positions(include, "include")),
         np.sort(arms.positions(exclude, "exclude")),
         body["propensity"],
-        math.nan if (noise := body.get("noise_std")) is None else noise,
-        math.nan if (likely := body["super_arm_propensity"]) is None else likely,
+        _or_nan(body.get("noise_std")),
+        _or_nan(body["super_arm_propensity"]),
         body["propensity_draws"],
     )
-    chosen = [arms.ids[position] for position in body["chosen"]]
-    preferred = [arms.ids[position] for position in body["preferred"]]
     assert event.decision is not None
     decision = AgentDecision(
         event.decision,
         event.round or 0,
-        chosen,
+        [arms.ids[position] for position in body["chosen"]],
         body.get("is_exact"),
-        preferred,
+        [arms.ids[position] for position in body["preferred"]],
         offer,
         body["group"],
-        body.get("guard", {}).get("stepped_in", False),
+        step is not None and step.stepped_in,
         body.get("unit"),
     )
-    return decision, schema, oracle, Step(**body["guard"]) if "guard" in body else None
+    return decision, schema, oracle, step
 
 
 @dataclass
 class Result:
-    """What came of applying an event with outcomes: ids of arms, and reasons of those rejected."""
+    """The effect of an event with outcomes: ids of arms, and reasons of those rejected."""
 
     learned: list[Any] = field(default_factory=list)
     repeated: list[Any] = field(default_factory=list)
@@ -144,57 +145,62 @@ class Result:
     rejected: list[tuple[Any, str]] = field(default_factory=list)
 
 
-def answer_to_outcomes(results: list[tuple[str | None, Result]]) -> dict[str, Any]:
-    """Return the answer to a request with outcomes, given what came of each decision's."""
-    kinds = ("learned", "repeated", "corrected", "quarantined")
-    answer: dict[str, Any] = {
-        kind: sum(len(getattr(result, kind)) for _, result in results) for kind in kinds
-    }
-    answer["items"] = [
-        {"decision": decision, "arm": arm, "result": kind}
-        for decision, result in results
-        for kind in kinds
-        for arm in getattr(result, kind)
-    ]
-    answer["rejected"] = [
-        {"decision": decision, "arm": arm, "reason": reason}
-        for decision, result in results
-        for arm, reason in result.rejected
-    ]
-    return answer
+class OutcomesTally:
+    """Counts what became of outcomes."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, Any] = dict.fromkeys(RESULTS, 0) | {"rejected": [], "items": []}
+
+    def add(self, decision: str | None, result: Result) -> None:
+        """Count what became of outcomes of one decision."""
+        for kind in RESULTS:
+            arms = getattr(result, kind)
+            self.totals[kind] += len(arms)
+            self.totals["items"] += [
+                {"decision": decision, "arm": arm, "result": kind} for arm in arms
+            ]
+        self.totals["rejected"] += [
+            {"decision": decision, "arm": arm, "reason": reason} for arm, reason in result.rejected
+        ]
 
 
 def answer_of(event: Event) -> dict[str, Any]:
     """Return the answer to a request for a decision that is in the log."""
     body = logged(event)
     stepped_in = body.get("guard", {}).get("stepped_in", False)
-    likely = body["super_arm_propensity"]
-    rest = {"group": body["group"], "stepped_in": stepped_in, "propensity": likely}
-    return _answer(event, body["ids"], body["chosen"], body, body.get("is_exact"), rest)
+    propensity = body["super_arm_propensity"]
+    return _answer(event, body, body.get("is_exact"), body["group"], stepped_in, propensity)
 
 
 def answer_to(event: Event, proposal: Proposal) -> dict[str, Any]:
     """Return the answer to a request for a decision that was just made."""
-    decision, offer = proposal.decision, proposal.decision.offer
-    assert offer is not None
-    beliefs = {name: getattr(offer, name) for name in BELIEFS}
-    likely = None if math.isnan(offer.super_arm_propensity) else offer.super_arm_propensity
-    rest = {"group": decision.group, "stepped_in": decision.stepped_in, "propensity": likely}
-    return _answer(event, offer.ids, offer.chosen.tolist(), beliefs, decision.is_exact, rest)
+    made = proposal.decision
+    assert made.offer is not None
+    propensity = _known(made.offer.super_arm_propensity)
+    return _answer(event, vars(made.offer), made.is_exact, made.group, made.stepped_in, propensity)
 
 
 def _answer(
     event: Event,
-    ids: list[Any],
-    chosen: list[int],
-    beliefs: dict[str, Any],
+    offer: dict[str, Any],
     is_exact: bool | None,
-    rest: dict[str, Any],
+    group: str,
+    stepped_in: bool,
+    propensity: float | None,
 ) -> dict[str, Any]:
-    arms = [{"id": ids[place]} for place in chosen]
-    for name in BELIEFS:
-        values = beliefs[name]
-        for arm, place in zip(arms, chosen, strict=True):
-            arm[name] = None if values is None else float(values[place])
-    exact = {} if is_exact is None else {"is_exact": is_exact}
-    return {"id": event.decision, "round": event.round, "chosen": arms, **exact, **rest}
+    chosen = [
+        {"id": offer["ids"][place]}
+        | {n: None if offer[n] is None else float(offer[n][place]) for n in BELIEFS}
+        for place in offer["chosen"]
+    ]
+    answer = {"id": event.decision, "round": event.round, "chosen": chosen}
+    proof = {} if is_exact is None else {"is_exact": is_exact}
+    return {**answer, "group": group, "stepped_in": stepped_in, "propensity": propensity, **proof}
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def _or_nan(number: float | None) -> float:
+    return math.nan if number is None else number

@@ -87,9 +87,9 @@ class Metrics(Collector):
             speed[call] = {"count": len(seconds), "median": median, "p99": p99}
         return speed
 
-    def decided(self, agent: str) -> None:
-        """Count a decision."""
-        self._decisions.labels(agent).inc()
+    def decided(self, agent: str, count: int = 1) -> None:
+        """Count decisions."""
+        self._decisions.labels(agent).inc(count)
 
     def told(self, agent: str, result: str, count: int) -> None:
         """Count outcomes."""

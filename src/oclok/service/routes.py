@@ -113,8 +113,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
 
             return checked
 
-    # Names of functions are stable names for clients.
-    router = APIRouter(route_class=CheckedRoute, generate_unique_id_function=lambda r: r.name)
+    router = APIRouter(route_class=CheckedRoute)
 
     def decide(agent: str, request: dict[str, Any]) -> dict[str, Any]:
         answer = service.decide(agent, request)

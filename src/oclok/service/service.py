@@ -20,13 +20,7 @@ from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
 from oclok.service.config import Config
 from oclok.service.database import Database
-from oclok.service.decisions import (
-    Result,
-    answer_of,
-    answer_to,
-    answer_to_outcomes,
-    decision_body,
-)
+from oclok.service.decisions import OutcomesTally, Result, answer_of, answer_to, decision_body
 from oclok.service.log import Event, Log, OvertakenError, RepeatedError
 from oclok.service.problems import ConflictError, NotFoundError
 from oclok.service.replica import Replica, make_agent, with_defaults
@@ -235,14 +229,18 @@ class Service:
         if any(isinstance(item["outcome"], dict) for item in items):
             weights = replica.settings.get("outcome_weights")
             items = [{**item, "outcome": _weighed(item["outcome"], weights)} for item in items]
-        checked = [(group, *self._checked(replica, group)) for group in _groups(items)]
-        results = [(group[0]["decision"], result) for group, result, _ in checked]
-        events = [event for _, _, event in checked if event is not None]
-        with replica.results() as by_seq:
+        answer = OutcomesTally()
+        events = []
+        for group in _groups(items):
+            result, event = self._checked(replica, group)
+            answer.add(group[0]["decision"], result)
+            if event is not None:
+                events.append(event)
+        with replica.results() as results:
             for event in self.log.append(replica.id, events) if events else []:
                 replica.committed(event)
-                results.append((event.decision, by_seq.get(event.seq, Result())))
-        return answer_to_outcomes(results)
+                answer.add(event.decision, results.get(event.seq, Result()))
+        return answer.totals
 
     def observe(self, name: str, items: list[dict[str, Any]], key: str | None = None) -> int:
         """Learn outcomes of the past that belong to no decision; all of them, or none.
