@@ -175,3 +175,11 @@ def test_a_body_that_does_not_arrive_is_a_408(storage, monkeypatch):
     scope |= {"query_string": b"", "http_version": "1.1", "root_path": "", "raw_path": b""}
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 408
+
+
+def test_the_calls_of_every_round_are_matched_first(storage):
+    from oclok.service.app import create_app
+
+    paths = [getattr(route, "path", "") for route in create_app(storage).routes]
+    first = [path for path in paths if path.startswith("/v1")][:2]
+    assert first == ["/v1/agents/{agent}/decisions", "/v1/agents/{agent}/outcomes"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import threading
 import time
 
@@ -9,10 +12,12 @@ import numpy as np
 import pytest
 
 from oclok.errors import InputError
+from oclok.oracles import TopK
+from oclok.policies import UCB
 from oclok.service.config import Config
 from oclok.service.database import Database
 from oclok.service.problems import BusyError
-from oclok.service.searches import MOST_WAITING, Searches
+from oclok.service.searches import MOST_INSIDE, MOST_WAITING, NICENESS, Searches, searched
 from oclok.service.service import Service
 
 
@@ -61,7 +66,7 @@ def test_only_so_many_search_at_once():
     running = []
 
     def search() -> None:
-        with searches.turn():
+        with searches.turn(7):
             running.append(1)
             going.wait(60)
 
@@ -72,7 +77,7 @@ def test_only_so_many_search_at_once():
     while True:
         assert time.monotonic() < deadline
         try:
-            with searches.turn():
+            with searches.turn(7):
                 pass
         except BusyError:
             break
@@ -82,8 +87,34 @@ def test_only_so_many_search_at_once():
     for thread in threads:
         thread.join()
     assert len(running) == 2 + MOST_WAITING
-    with searches.turn():
+    with searches.turn(7):
         pass
+
+
+def test_searches_of_all_agents_leave_threads_to_other_requests():
+    searches = Searches(MOST_INSIDE)
+    with contextlib.ExitStack() as turns:
+        for agent in range(MOST_INSIDE):
+            turns.enter_context(searches.turn(agent))
+        with pytest.raises(BusyError), searches.turn(MOST_INSIDE):
+            pass
+    with searches.turn(MOST_INSIDE):
+        pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_searches_yield_to_other_threads():
+    class Asks(TopK):
+        """Says how nice its thread is."""
+
+        def __call__(self, index):
+            self.niceness = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+            return super().__call__(index)
+
+    oracle = Asks(2)
+    scored = UCB(oracle=TopK(4)).propose(np.eye(4))
+    assert len(searched(scored, oracle).super_arm) == 2
+    assert oracle.niceness == min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
 
 
 @pytest.fixture

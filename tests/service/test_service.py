@@ -88,3 +88,25 @@ def test_a_replica_that_ran_out_of_memory_is_built_again(make_service, make_arms
     assert again.seq == 2
     assert len(again.learner.posterior) == 2  # the outcomes were in the log
     assert service.learn("a", items(answer))["repeated"] == 2
+
+
+def test_a_decision_does_not_wait_for_those_who_read_the_replica(make_service, make_arms):
+    service = make_service()
+    service.put_agent("a", {"oracle": {"kind": "TopK", "k": 2}, "outcome_range": [0, 2]})
+    rng = np.random.default_rng(0)
+    service.decide("a", ASKED | {"arms": make_arms(rng)})
+    replica, answers = service.replica("a"), []
+
+    def decide() -> None:
+        answers.extend(service.decide("a", ASKED | {"arms": make_arms(rng)}) for _ in range(2))
+
+    with replica.lock:  # a snapshot is written, say
+        thread = threading.Thread(target=decide)
+        thread.start()
+        thread.join(60)
+        assert len(answers) == 2
+        assert replica.seq == 1
+    for answer in answers:
+        assert service.learn("a", items(answer))["learned"] == 2
+    assert replica.seq == 5
+    assert views.agent(replica).rounds == 3

@@ -75,7 +75,7 @@ def test_workers_use_one_blas_thread_by_default(start_server, monkeypatch, worke
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     server = start_server(workers=workers)
-    assert "\noclok_blas_threads 1\n" in server.client.get("/metrics").text
+    assert "\noclok_blas_threads 1.0\n" in server.client.get("/metrics").text
 
 
 def test_workers_end_when_the_process_that_started_them_is_killed(start_server):

@@ -8,6 +8,7 @@ import ipaddress
 import re
 import secrets
 import time
+from functools import lru_cache
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -125,6 +126,7 @@ class Access:
         return is_loopback(name)
 
 
+@lru_cache(100)
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is this machine only."""
     if host.lower() == "localhost":

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from importlib import import_module
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from oclok import __version__
 from oclok.service import openapi, problems
@@ -49,7 +50,6 @@ def create_app(config: Config | str) -> FastAPI:
         version=__version__,
         description="Decide sets under constraints, and learn from what comes of them.",
         lifespan=lifespan,
-        generate_unique_id_function=lambda route: route.name,  # stable names for clients
         docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
         redoc_url=None,
         root_path=config.root_path,
@@ -57,7 +57,14 @@ def create_app(config: Config | str) -> FastAPI:
     app.state.service = service
     problems.install(app)
     openapi.install(app)
-    app.include_router(routes(service, access, metrics, background))
+    # Not by `include_router`, which matches each request twice; the two calls of every round first.
+    for route in sorted(
+        routes(service, access, metrics, background).routes,
+        key=lambda route: not hasattr(getattr(route, "endpoint", None), "quick"),
+    ):
+        assert isinstance(route, APIRoute)
+        route.unique_id = route.name  # stable names for clients
+        app.router.routes.append(route)
     app.include_router(page_routes())
     app.add_middleware(Limits, access=access, metrics=metrics)
     return app

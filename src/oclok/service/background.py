@@ -18,21 +18,18 @@ from oclok.service.lifecycle import Lifecycle
 from oclok.service.replica import Replica
 from oclok.service.server import return_free_memory
 from oclok.service.service import Service
-from oclok.service.sharing import Sharing, shared_folder
+from oclok.service.sharing import FOLDER, Sharing
 
 LOGGER = logging.getLogger("oclok.service")
-#: Seconds between looks at the log.
-EVERY = 0.2
-#: Seconds until a step of learning that failed is tried again, at first and at last.
-RETRY_AFTER, LATEST_RETRY = 0.2, 10.0
-#: Seconds between two times that free memory is returned.
-TRIM_EVERY = 20.0
-#: Seconds between two checks that no event is missing, and between two summaries of an agent.
-CHECK_EVERY, SUMMARISE_EVERY = 60.0, 10.0
-#: Seconds between two looks at the keys.
-ACCESS_EVERY = 0.7
+#: Seconds between looks at the log, at the keys, and at each model.
+EVERY, ACCESS_EVERY, LOOK_EVERY = 0.2, 0.7, 0.5
+#: Seconds between two summaries of an agent, returns of free memory, and checks that no event is
+#: missing.
+SUMMARISE_EVERY, TRIM_EVERY, CHECK_EVERY = 10.0, 20.0, 60.0
 #: Seconds between two times that old decisions are reduced.
 KEEP_EVERY = 3600.0
+#: Seconds until a step of learning that failed is tried again, at first and at last.
+RETRY_AFTER, LATEST_RETRY = 0.2, 10.0
 #: A snapshot is made after this many events, or this share of the log if that is more; up to
 #: twice as much, by process. A start then takes less than a tenth of reading the whole log, or
 #: reads a thousand events.
@@ -49,9 +46,9 @@ class Background:
             for target in (self._run, self._learn)
         ]
         self._stop = threading.Event()
-        self._sharing = Sharing(shared_folder())
+        self._sharing = Sharing(os.environ.get(FOLDER))
         self._failed: dict[int, tuple[int, float]] = {}
-        self._trimmed = self._checked = self._kept = self._accessed = 0.0
+        self._due: dict[str, float] = {}
         self.is_ready = False
 
     def start(self) -> None:
@@ -65,18 +62,6 @@ class Background:
         for thread in self._threads:
             thread.join(timeout=5)
         self._sharing.close()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self._work()
-                self.is_ready = True
-            except (sa.exc.SQLAlchemyError, OclokError) as reason:
-                self.is_ready = False
-                LOGGER.warning("the database cannot be reached: %s", reason)
-            except Exception:
-                LOGGER.exception("work in the background failed")
-            self._stop.wait(EVERY)
 
     def _learn(self) -> None:
         while not self._stop.is_set():
@@ -102,57 +87,69 @@ class Background:
         self._failed.pop(replica.id, None)
         return was_taken
 
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._work()
+                self.is_ready = True
+            except (sa.exc.SQLAlchemyError, OclokError) as reason:
+                self.is_ready = False
+                LOGGER.warning("the database cannot be reached: %s", reason)
+            except Exception:
+                LOGGER.exception("work in the background failed")
+            self._stop.wait(EVERY)
+
     def _work(self) -> None:
         if os.environ.get("OCLOK_PARENT", str(os.getppid())) != str(os.getppid()):
             os.kill(os.getpid(), signal.SIGTERM)  # the parent has died
-        self._service.refresh()
-        now = time.time()
-        if now > self._accessed + ACCESS_EVERY:
-            self._accessed = now
+        service = self._service
+        service.refresh()
+        if self._is_time("access", ACCESS_EVERY):
             self._access.refresh()
-        if now > self._checked + CHECK_EVERY:
-            self._checked = now
-            self._service.check()
-        for replica in self._service.replicas:
-            self._service.expire(replica, now)
-            self._snapshot(replica)
-            self._summarise(replica, now)
-        self._evict(now)
-        self._keep(now)
-        if now > self._trimmed + TRIM_EVERY:
-            self._trimmed = now
+        if self._is_time("check", CHECK_EVERY):
+            service.check()
+        if self._is_time("look", LOOK_EVERY):
+            for replica in service.replicas:
+                service.expire(replica, time.time())
+                self._snapshot(replica)
+                self._summarise(replica, SUMMARISE_EVERY)
+            self._evict()
+        age = service.config.keep_seconds
+        if age is not None and self._is_time("keep", min(KEEP_EVERY, age)):
+            self._keep(time.time() - age)
+        if self._is_time("trim", TRIM_EVERY):
             return_free_memory()
 
-    def _summarise(self, replica: Replica, now: float, every: float = SUMMARISE_EVERY) -> None:
+    def _is_time(self, what: str, every: float) -> bool:
+        now = time.monotonic()
+        if now < self._due.get(what, 0.0):
+            return False
+        self._due[what] = now + every
+        return True
+
+    def _summarise(self, replica: Replica, every: float) -> None:
         """Let a list of agents show a model that may not be in memory then."""
         seq, when = replica.summary
-        if seq != replica.seq and now > when + every:
-            replica.summary = replica.seq, now
+        if seq != replica.seq and time.time() > when + every:
+            replica.summary = replica.seq, time.time()
             self._service.log.summarise(replica.id, views.row(replica).model_dump_json())
 
-    def _keep(self, now: float) -> None:
-        """Reduce logged decisions that are older than `--keep`, every hour."""
-        age = self._service.config.keep_seconds
-        if age is None or now < self._kept + min(KEEP_EVERY, age):
-            return
-        self._kept = now
-        lifecycle = Lifecycle(self._service.log, "retention")
-        for row in self._service.log.agents():
-            if self._service.log.has_before(row.id, now - age):
-                replica = self._service.replica(row.name)
-                replica.learner.catch_up()
-                self._service.log.save_snapshot(row.id, *replica.dumped())
-                lifecycle.keep(row, now - age)
+    def _keep(self, since: float) -> None:
+        """Reduce logged decisions made before `since`, as `--keep` says."""
+        service = self._service
+        for row in service.log.agents():
+            if service.log.has_before(row.id, since):
+                service.save_snapshot(service.replica(row.name))
+                Lifecycle(service.log, "retention").keep(row, since)
 
-    def _evict(self, now: float) -> None:
+    def _evict(self) -> None:
         """Drop the models used longest ago, with a snapshot each, if there are too many."""
         most = self._service.config.max_models
         replicas = sorted(self._service.replicas, key=lambda replica: replica.used)
         for replica in replicas[: max(0, len(replicas) - most)] if most else []:
-            self._summarise(replica, now, 0.0)
+            self._summarise(replica, 0.0)
             if replica.seq > replica.snapshot_seq:
-                replica.learner.catch_up()
-                self._service.log.save_snapshot(replica.id, *replica.dumped())
+                self._service.save_snapshot(replica)
             self._service.drop(replica)
 
     def _snapshot(self, replica: Replica) -> None:
@@ -160,11 +157,9 @@ class Background:
             return
         replica.snapshot_seq = self._service.log.snapshot_seq(replica.id)  # another one's, perhaps
         if self._is_due(replica):
-            seq, content = replica.dumped()
-            self._service.log.save_snapshot(replica.id, seq, content)
-            replica.snapshot_seq = seq
+            self._service.save_snapshot(replica)
 
     def _is_due(self, replica: Replica) -> bool:
-        # Processes differ in their patience, so that one makes it and the others see it.
+        # Staggered by process, so that one writes the snapshot and the others see it.
         events = (1 + os.getpid() % 8 / 8) * max(LEAST_EVENTS, SHARE * replica.snapshot_seq)
         return replica.seq >= replica.snapshot_seq + events

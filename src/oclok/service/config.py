@@ -24,7 +24,7 @@ def _option(default: Any, help_: str) -> Any:
 
 @dataclass(frozen=True)
 class Config:
-    """What `oclok serve` can be told."""
+    """The options of `oclok serve`."""
 
     storage: str = _option("sqlite:///oclok.db", "sqlite:///FILE or postgresql://USER@HOST/NAME.")
     password_file: str | None = _option(
@@ -44,21 +44,18 @@ class Config:
     keep: str | None = _option(None, "Age at which logged bodies are dropped, such as 90d.")
 
     def __post_init__(self) -> None:
-        for name in ("workers", "oracle_searches"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1; got {getattr(self, name)}")
-        if not 0 <= self.port <= 65535:
-            raise InputError(f"port must be from 0 to 65535; got {self.port}")
-        if not self.oracle_seconds > 0:
-            raise InputError(f"oracle_seconds must be positive; got {self.oracle_seconds}")
-        if self.max_models < 0:
-            raise InputError(f"max_models must be at least 0; got {self.max_models}")
-        if self.log_format not in ("text", "json"):
-            raise InputError(f"log_format must be text or json; got {self.log_format!r}")
-        if self.log_level not in ("debug", "info", "warning", "error"):
-            raise InputError(
-                f"log_level must be debug, info, warning or error; got {self.log_level!r}"
-            )
+        levels = ("debug", "info", "warning", "error")
+        for name, is_right, expected in (
+            ("workers", self.workers >= 1, "at least 1"),
+            ("oracle_searches", self.oracle_searches >= 1, "at least 1"),
+            ("oracle_seconds", self.oracle_seconds > 0, "positive"),
+            ("port", 0 <= self.port <= 65535, "from 0 to 65535"),
+            ("max_models", self.max_models >= 0, "at least 0"),
+            ("log_format", self.log_format in ("text", "json"), "text or json"),
+            ("log_level", self.log_level in levels, "debug, info, warning or error"),
+        ):
+            if not is_right:
+                raise InputError(f"{name} must be {expected}; got {getattr(self, name)!r}")
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise InputError("tls_certificate and tls_key go together; one of them is missing")
         self.keep_seconds  # noqa: B018  (raises what is wrong with it)

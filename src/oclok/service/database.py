@@ -15,14 +15,15 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import select
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from multiprocessing.connection import wait
 from typing import IO, Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Engine, make_url
+from sqlalchemy.engine import Connection, CursorResult, make_url
 
 from oclok.errors import StorageError
 from oclok.service.config import without_password
@@ -73,7 +74,7 @@ MIGRATIONS: list[list[str]] = [
 
 #: Seconds that a writer of SQLite waits for another one.
 PATIENCE = 20.0
-#: Bytes of a page of SQLite.
+#: Bytes of a page of a new SQLite file: pages of 4 kB are half empty, as decisions take about that.
 PAGE_SIZE = 16_384
 #: Only one process migrates PostgreSQL at a time: the number of the lock that it holds.
 MIGRATION_LOCK = 0x0C10C
@@ -86,136 +87,103 @@ class Database:
         url: `sqlite:///file.db`, or `postgresql://user:password@host/name`.
     """
 
-    _one_writer: contextlib.AbstractContextManager[Any]
-
     def __init__(self, url: str) -> None:
         self.name = without_password(url)
-        self._appenders: list[Any] = []
-        self._inode: tuple[int, int] | None = None
+        refusal = StorageError(
+            f"storage must be sqlite:///FILE or postgresql://…; got {self.name!r}"
+        )
         try:
             parsed = make_url(url)
         except (sa.exc.ArgumentError, ValueError):
-            raise StorageError(
-                f"storage must be sqlite:///FILE or postgresql://…; got {self.name!r}"
-            ) from None
-        if parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:"):
-            self.is_sqlite = True
-            _make_private(str(parsed.database))
+            raise refusal from None
+        self.is_sqlite = parsed.drivername == "sqlite"
+        if self.is_sqlite and parsed.database not in (None, "", ":memory:"):
             self._path = str(parsed.database)
-            self._one_writer = _OneWriter(f"{parsed.database}-writer")
-            self._writer = _sqlite(parsed, "BEGIN IMMEDIATE")
-            self._reader = _sqlite(parsed, "BEGIN")
-            self.driver = _driver("sqlite3")
+            self._inode: tuple[int, int] | None = None
+            self._lock = threading.Lock()
+            self._lock_file: IO[bytes] | None = None  # stays open
+            with contextlib.suppress(OSError):  # SQLite says what is wrong
+                os.close(_open_private(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
+            arguments = {"timeout": PATIENCE, "check_same_thread": False}
+            self._engine = self._appending = sa.create_engine(
+                parsed, pool_size=20, max_overflow=40, connect_args=arguments
+            )
+            sa.event.listen(self._engine, "connect", _set_up_sqlite)
         elif parsed.drivername in ("postgresql", "postgres"):
-            self.is_sqlite = False
-            self.driver = _driver("psycopg")
-            self._one_writer = contextlib.nullcontext()
-            self._writer = self._reader = sa.create_engine(
+            make_engine = partial(
+                sa.create_engine,
                 parsed.set(drivername="postgresql+psycopg"),
-                pool_pre_ping=True,
                 pool_size=10,
                 max_overflow=10,
                 pool_timeout=5,
                 connect_args={"connect_timeout": 5},
             )
+            self._engine, self._appending = make_engine(), make_engine(isolation_level="AUTOCOMMIT")
+            for engine in (self._engine, self._appending):
+                sa.event.listen(engine, "checkout", _check_connection)
         else:
-            raise StorageError(
-                "storage must be sqlite:///FILE or postgresql://…; got "
-                f"{parsed.render_as_string(hide_password=True)!r}"
-            )
+            raise refusal
+        self._idle: Any = None
+        #: The module whose errors `cursor` can raise.
+        self.driver: Any = importlib.import_module("sqlite3" if self.is_sqlite else "psycopg")
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Begin a transaction that only reads."""
+        with self._engine.begin() as connection:
+            if self.is_sqlite:
+                connection.exec_driver_sql("BEGIN")
+            yield connection
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """Begin a transaction that writes; it is committed at the end, or rolled back."""
-        with self._one_writer, self._writer.begin() as connection:
-            self._check_file()
+        with self._one_writer(), self._engine.begin() as connection:
+            if self.is_sqlite:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
+
+    def rows(self, sql: str, **values: Any) -> Sequence[Any]:
+        """Return the rows of one query."""
+        with self.read() as connection:
+            return execute(connection, sql, **values).all()
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[Any]:
         """Yield a cursor of the driver for a transaction that appends: the path of every request.
 
-        The connection stays open for the next one. On PostgreSQL each statement commits by itself.
+        On PostgreSQL each statement commits by itself, which saves round trips.
         """
-        with self._one_writer:
-            self._check_file()
-            connection = self._appender()
+        with self._one_writer():
             try:
-                if self.is_sqlite:
-                    connection.execute("BEGIN IMMEDIATE")
-                with contextlib.closing(connection.cursor()) as cursor:
-                    yield cursor
-                if self.is_sqlite:
-                    connection.execute("COMMIT")
-            except BaseException as reason:
-                is_alive = self._undone(connection)
-                if not is_alive or isinstance(reason, self.driver.OperationalError):
-                    connection.close()
-                else:
-                    self._appenders.append(connection)
-                if isinstance(reason, self.driver.OperationalError):
-                    raise StorageError(f"the database cannot be reached: {reason}") from None
-                raise
-            self._appenders.append(connection)
-
-    def _appender(self) -> Any:
-        """Return an idle connection of the driver that is still open, or a new one."""
-        while self._appenders:
-            connection: Any = self._appenders.pop()
-            if self.is_sqlite or not _is_hung_up(connection):
-                return connection
-            connection.close()
-        try:
-            pooled = self._writer.raw_connection()
-        except (sa.exc.OperationalError, self.driver.OperationalError) as reason:
-            raise StorageError(f"the database cannot be reached: {reason}") from None
-        connection = pooled.driver_connection
-        pooled.detach()
-        if not self.is_sqlite:
-            connection.autocommit = True
-        return connection
-
-    def _undone(self, connection: Any) -> bool:
-        """Roll a transaction back, and return whether the connection can be used again."""
-        try:
-            connection.rollback()
-        except self.driver.Error:
-            return False
-        return True
+                connection, self._idle = self._idle or self._appending.raw_connection(), None
+                try:
+                    with contextlib.closing(connection.cursor()) as cursor:
+                        if self.is_sqlite:
+                            cursor.execute("BEGIN IMMEDIATE")
+                        yield cursor
+                    connection.commit()
+                    if self.is_sqlite:  # there is only one writer: no need for the pool
+                        self._idle = connection
+                except self.driver.OperationalError:
+                    connection.invalidate()
+                    raise
+                finally:
+                    if self._idle is None:
+                        connection.close()  # rolls back what was not committed
+            except (sa.exc.OperationalError, self.driver.OperationalError) as reason:
+                raise StorageError(f"the database cannot be reached: {reason}") from None
 
     def probe(self) -> None:
         """Raise a `StorageError` unless the database can be written to."""
+        sql = "UPDATE version SET steps = steps"
+        if self.is_sqlite:  # which does not write what is the same as before
+            sql = f"PRAGMA user_version = {time.time_ns() % 2**31}"
         try:
             with self.write() as connection:
-                if self.is_sqlite:  # which does not write what is the same as before
-                    connection.exec_driver_sql(f"PRAGMA user_version = {time.time_ns() % 2**31}")
-                else:
-                    connection.execute(sa.text("UPDATE version SET steps = steps"))
+                connection.exec_driver_sql(sql)
         except sa.exc.OperationalError as reason:
             raise StorageError(f"the database cannot be written to: {reason.orig}") from None
-
-    def _check_file(self) -> None:
-        """Raise a `StorageError` if the SQLite file that is open is not the one at its path."""
-        if not self.is_sqlite:
-            return
-        try:
-            found = os.stat(self._path)
-        except OSError as reason:
-            raise StorageError(
-                f"the database file {self._path} is gone ({reason.strerror}): restore it and "
-                "restart"
-            ) from None
-        inode = (found.st_dev, found.st_ino)
-        if self._inode is None:
-            self._inode = inode
-        elif self._inode != inode:
-            raise StorageError(f"the database file {self._path} was replaced: restart the service")
-
-    @contextlib.contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Begin a transaction that only reads."""
-        with self._reader.begin() as connection:
-            yield connection
 
     def migrate(self) -> None:
         """Bring the schema up to date; `StorageError` if it is newer than this program."""
@@ -227,19 +195,23 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
-        while self._appenders:
-            self._appenders.pop().close()
-        self._writer.dispose()
-        self._reader.dispose()
+        if self._idle is not None:
+            self._idle.close()
+            self._idle = None
+        self._engine.dispose()
+        self._appending.dispose()
 
     def _migrate(self, connection: Connection) -> None:
+        types = {"serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "blob": "BLOB"}
         if not self.is_sqlite:
-            connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
-        connection.execute(sa.text("CREATE TABLE IF NOT EXISTS version (steps INTEGER)"))
-        done = connection.execute(sa.text("SELECT steps FROM version")).scalar()
-        if done is None:
-            connection.execute(sa.text("INSERT INTO version VALUES (0)"))
-        steps = int(done or 0)
+            execute(connection, f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
+            types["serial"] = "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"
+            types["blob"] = "BYTEA"
+        execute(connection, "CREATE TABLE IF NOT EXISTS version (steps INTEGER)")
+        steps = execute(connection, "SELECT steps FROM version").scalar()
+        if steps is None:
+            execute(connection, "INSERT INTO version VALUES (0)")
+            steps = 0
         if steps > len(MIGRATIONS):
             raise StorageError(
                 f"the database has schema version {steps}, this oclok knows versions up to "
@@ -247,88 +219,73 @@ class Database:
             )
         for step in MIGRATIONS[steps:]:
             for statement in step:
-                connection.execute(sa.text(statement.format(**self._types())))
+                execute(connection, statement.format(**types))
         if steps < len(MIGRATIONS):
-            connection.execute(
-                sa.text("UPDATE version SET steps = :steps"), {"steps": len(MIGRATIONS)}
-            )
+            execute(connection, "UPDATE version SET steps = :steps", steps=len(MIGRATIONS))
 
-    def _types(self) -> dict[str, str]:
-        if self.is_sqlite:
-            return {"serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "blob": "BLOB"}
-        return {
-            "serial": "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY",
-            "blob": "BYTEA",
-        }
+    @contextlib.contextmanager
+    def _one_writer(self) -> Iterator[None]:
+        """Let one writer of this machine in at a time, without delay.
+
+        SQLite itself lets writers try again after pauses that grow to 100 ms.
+        """
+        if not self.is_sqlite:
+            yield
+            return
+        with self._lock:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # SQLite's own lock does
+                    path = f"{self._path}-writer"
+                    if self._lock_file is None:
+                        self._lock_file = open(path, "ab", opener=_open_private)  # noqa: SIM115
+                    fcntl.flock(self._lock_file, fcntl.LOCK_EX)
+            try:
+                self._check_file()
+                yield
+            finally:
+                if self._lock_file is not None:
+                    fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+
+    def _check_file(self) -> None:
+        """Raise a `StorageError` if the SQLite file that is open is not the one at its path."""
+        try:
+            found = os.stat(self._path)
+        except OSError as reason:
+            if self._inode is None:
+                return  # SQLite says what is wrong
+            raise StorageError(
+                f"the database file {self._path} is gone ({reason.strerror}): restore it and "
+                "restart"
+            ) from None
+        inode = (found.st_dev, found.st_ino)
+        self._inode = self._inode or inode
+        if self._inode != inode:
+            raise StorageError(f"the database file {self._path} was replaced: restart the service")
 
 
-def _driver(name: str) -> Any:
-    """Return the module of a driver: its errors are what `cursor` can raise."""
-    return importlib.import_module(name)
+def execute(connection: Connection, sql: str, **values: Any) -> CursorResult[Any]:
+    """Run a statement with `:name` for its values."""
+    return connection.execute(_text(sql), values)
 
 
-def _is_hung_up(connection: Any) -> bool:
-    """Return whether the server of an idle connection has closed it: there is an end to read."""
-    return bool(connection.closed or select.select([connection.fileno()], [], [], 0)[0])
+@cache
+def _text(sql: str) -> sa.TextClause:
+    return sa.text(sql)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read; SQLite's other files follow it."""
     return os.open(path, flags, 0o600)
 
 
-def _make_private(path: str) -> None:
-    """Create a database file that only its owner can read; SQLite's other files follow it."""
-    with contextlib.suppress(OSError):  # SQLite says what is wrong
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+def _set_up_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # `Database` begins transactions, not the driver
+    pragmas = (f"page_size={PAGE_SIZE}", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+    for pragma in pragmas:
+        connection.execute(f"PRAGMA {pragma}")
 
 
-class _OneWriter:
-    """Lets one writer of this machine in at a time, without delay.
-
-    SQLite itself lets writers try again after pauses that grow to 100 ms.
-
-    Args:
-        path: of a file that is locked, and stays empty.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._file: IO[bytes] | None = None
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        if fcntl is not None:
-            try:
-                self._file = self._file or open(self._path, "ab", opener=_private)
-                fcntl.flock(self._file, fcntl.LOCK_EX)
-            except OSError:
-                pass  # SQLite's own lock does
-
-    def __exit__(self, *_: object) -> None:
-        if fcntl is not None and self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-        self._lock.release()
-
-
-def _sqlite(url: sa.URL, begin: str) -> Engine:
-    engine = sa.create_engine(
-        url,
-        pool_size=20,
-        max_overflow=40,
-        connect_args={"timeout": PATIENCE, "check_same_thread": False},
-    )
-
-    @sa.event.listens_for(engine, "connect")
-    def set_up(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
-        connection.isolation_level = None  # transactions are begun below, not by the driver
-        # Of a new database: pages of 4 kB are half empty, as decisions take about as much.
-        connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {pragma}")
-
-    @sa.event.listens_for(engine, "begin")
-    def do_begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    return engine
+def _check_connection(connection: Any, *_: object) -> None:
+    """Let the pool replace a connection that its server has closed: there is an end to read."""
+    if connection.closed or wait([connection], timeout=0):
+        raise sa.exc.DisconnectionError

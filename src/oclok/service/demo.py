@@ -49,8 +49,8 @@ def play(
     couriers = _couriers(rng)
     decision = client.decide(couriers)
     outcomes = {arm: _rating(couriers[arm], rng) for arm in decision.chosen}
-    told = {arm: y for arm, y in outcomes.items() if rng.random() > 0.03}  # the others are lost
-    late.append((time.monotonic() + rng.exponential(3.0), decision.id, told))
+    seen = {arm: y for arm, y in outcomes.items() if rng.random() > 0.03}  # the others are lost
+    late.append((time.monotonic() + rng.exponential(3.0), decision.id, seen))
     now = time.monotonic()
     for entry in [entry for entry in late if entry[0] <= now]:
         late.remove(entry)

@@ -11,14 +11,19 @@ from pydantic_core import from_json
 
 from oclok.agent import Schema
 from oclok.agent.arms import as_arms
-from oclok.errors import InputError
 from oclok.service.database import Database
 from oclok.service.decisions import logged
 from oclok.service.log import AgentRow, Event, Log
 from oclok.service.packing import records
 
-#: Decisions that are written at once.
-CHUNK = 1_000
+#: Rows that are written at once.
+CHUNK = 10_000
+#: Names and types of the columns.
+COLUMNS = """
+    kind string, decision string, round int64, time double, arm string, features string,
+    mean double, std double, index double, chosen bool, outcome double, told double,
+    propensity double, super_arm_propensity double, propensity_draws int64, group string,
+    unit string, stepped_in bool, request string"""
 
 
 def export(database: Database, name: str, path: Path) -> int:
@@ -36,37 +41,18 @@ def export(database: Database, name: str, path: Path) -> int:
 
     log = Log(database)
     row = log.agent(name)
-    if row is None:
-        raise InputError(f"there is no agent {name!r}")
-    fields = [
-        ("kind", pa.string()),
-        ("decision", pa.string()),
-        ("round", pa.int64()),
-        ("time", pa.float64()),
-        ("arm", pa.string()),
-        ("features", pa.string()),
-        ("mean", pa.float64()),
-        ("std", pa.float64()),
-        ("index", pa.float64()),
-        ("chosen", pa.bool_()),
-        ("outcome", pa.float64()),
-        ("told", pa.float64()),
-        ("propensity", pa.float64()),
-        ("super_arm_propensity", pa.float64()),
-        ("propensity_draws", pa.int64()),
-        ("group", pa.string()),
-        ("unit", pa.string()),
-        ("stepped_in", pa.bool_()),
-        ("request", pa.string()),
-    ]
     known = {"settings": json.loads(row.settings), "schema": _features(log, row)}
-    schema, count = pa.schema(fields, {"oclok": json.dumps(known)}), 0
+    fields = [column.split() for column in COLUMNS.split(",")]
+    schema = pa.schema(
+        [(name, pa.type_for_alias(type_)) for name, type_ in fields], {"oclok": json.dumps(known)}
+    )
+    count = 0
     temporary = path.with_name(f".{path.name}.part")
     with pq.ParquetWriter(temporary, schema) as writer:
         rows: list[dict[str, Any]] = []
         for event in log.after(row.id, 0, row.last):
             rows += _rows(log, row.id, event)
-            if len(rows) >= CHUNK * 10:
+            if len(rows) >= CHUNK:
                 writer.write_table(pa.Table.from_pylist(rows, schema))
                 count, rows = count + len(rows), []
         writer.write_table(pa.Table.from_pylist(rows, schema))
@@ -107,8 +93,8 @@ def _rows(log: Log, agent: int, event: Event) -> list[dict[str, Any]]:
     if event.kind != "decision" or event.decision is None:
         return []
     body = logged(event)
-    told: dict[Any, tuple[float, float]] = {}
-    for feedback in log.feedback(agent, event.decision or ""):
+    told: dict[Any, tuple[float, float]] = {}  # outcome and time, by arm
+    for feedback in log.feedback(agent, event.decision):
         if feedback.kind == "outcomes":
             entry = from_json(feedback.body)
             for arm, outcome in entry["outcomes"]:
@@ -117,6 +103,10 @@ def _rows(log: Log, agent: int, event: Event) -> list[dict[str, Any]]:
     chosen = set(body["chosen"])
     asked = {name: body[name] for name in ("oracle", "include", "exclude") if body.get(name)}
     shared = {
+        "kind": "decision",
+        "decision": event.decision,
+        "round": event.round,
+        "time": event.time,
         "super_arm_propensity": body["super_arm_propensity"],
         "propensity_draws": body["propensity_draws"],
         "group": body["group"],
@@ -124,21 +114,14 @@ def _rows(log: Log, agent: int, event: Event) -> list[dict[str, Any]]:
         "stepped_in": body.get("guard", {}).get("stepped_in", False),
         "request": json.dumps(asked) if asked else None,
     }
+    beliefs = {name: body[name] for name in ("mean", "std", "index", "propensity")}
     return [
         {
-            "kind": "decision",
-            "decision": event.decision,
-            "round": event.round,
-            "time": event.time,
             "arm": str(arm["id"]),
             "features": json.dumps(arm["features"]),
-            "mean": None if body["mean"] is None else body["mean"][place],
-            "std": None if body["std"] is None else body["std"][place],
-            "index": body["index"][place],
             "chosen": place in chosen,
-            "outcome": told.get(arm["id"], (None, None))[0],
-            "told": told.get(arm["id"], (None, None))[1],
-            "propensity": None if body["propensity"] is None else body["propensity"][place],
+            **dict(zip(("outcome", "told"), told.get(arm["id"], ()), strict=False)),
+            **{name: values[place] for name, values in beliefs.items() if values is not None},
             **shared,
         }
         for place, arm in enumerate(records(body))

@@ -37,18 +37,17 @@ from oclok.typing import ArrayLike, FloatArray, IntArray
 LOGGER = logging.getLogger("oclok.service")
 #: Outcomes that are learned in one step at most: the policy can be asked between steps.
 AT_ONCE = 500
-#: Seconds of lag that decisions tolerate; beyond, the requesting thread takes steps, too.
-BEHIND = 0.3
+#: Seconds of lag that decisions tolerate, of one's own learning and of a leader's; beyond, the
+#: requesting thread takes steps, too.
+BEHIND, BEHIND_LEADER = 0.3, 5.0
 #: Seconds between two steps in which those who ask get their turn.
 PAUSE = 2e-4
+#: Steps that may wait; beyond, the thread that adds one takes them.
+MOST_WAITING = 5_000
 #: How often the policy is written down beside those who ask, before they have to wait.
 DUMPS = 3
 #: The regret is computed anew when there are this many times the rounds.
 GROWTH = 1.5
-#: The same for a process that follows another one: beyond, it takes the steps itself.
-BEHIND_LEADER = 5.0
-#: Steps that may wait; beyond, the thread that adds one takes them.
-MOST_WAITING = 5_000
 #: Errors that other processes need not have: the step is tried again. Any other error is a function
 #: of policy and step, the same everywhere, and a policy that raises it has not changed.
 TRANSIENT = (MemoryError, OSError)
@@ -57,24 +56,31 @@ TRANSIENT = (MemoryError, OSError)
 class Learner(Policy):
     """Let a policy be asked at any time, and learn when `work` is called.
 
-    Args:
-        policy: proposes and learns.
-
     Attributes:
+        policy: proposes and learns.
         steps: how many steps the policy has taken.
+        given: how many there are, taken or waiting.
         is_following: another process learns, and its policy is adopted from time to time.
     """
 
     #: May be asked while it learns.
     is_concurrent = True
-    _regret: Regret | None
-    _judging: threading.Lock
 
     def __init__(self, policy: GPPolicy) -> None:
         super().__init__(policy.oracle)
         self.policy = policy
-        self.steps = self._given = 0
+        self.steps = self.given = 0
         self._set_up()
+
+    def _set_up(self) -> None:
+        """Make what is not saved."""
+        #: The number of each step, when it was given, and what to do.
+        self._queue: deque[tuple[int, float, str, tuple[Any, ...]]] = deque()
+        self._turn, self._learning = threading.RLock(), threading.RLock()
+        self.is_following = False
+        self._asked = threading.local()
+        self._regret: Regret | None = None
+        self._judging = threading.Lock()
 
     @property
     def model_version(self) -> int:
@@ -93,7 +99,7 @@ class Learner(Policy):
 
     @property
     def posterior(self) -> Posterior:
-        """The posterior, up to date; it does not change while the teacher pauses."""
+        """The posterior, up to date."""
         self.catch_up()
         return self.policy.posterior
 
@@ -120,24 +126,25 @@ class Learner(Policy):
         return 0 if self._regret is None else self._regret.rounds
 
     def latest_regret(self) -> Regret | None:
-        """Return the regret as of lately, without waiting; a thread computes it if it is due."""
-        if self._judging.acquire(blocking=False):
-            self._judging.release()
-            if self._regret is None or self.policy.round >= GROWTH * self._regret.rounds:
-                threading.Thread(target=self.regret, daemon=True).start()
+        """Return the latest regret without waiting; a thread computes it if it is due."""
+        if self._is_regret_due() and not self._judging.locked():
+            threading.Thread(target=self.regret, daemon=True).start()
         return self._regret
 
     def regret(self) -> Regret:
-        """Return how much was left on the table, as the posterior sees it, until lately.
+        """Return the regret so far, under the posterior, computed anew every `GROWTH` rounds.
 
-        It is computed by a copy, as it can take seconds, when there are half as many rounds again.
+        A copy of the policy computes it, as it can take seconds.
         """
         with self._judging:
-            if self._regret is None or self.policy.round >= GROWTH * self._regret.rounds:
+            if self._regret is None or self._is_regret_due():
                 twin = persistence.loads(self.dumped()[1])
                 assert isinstance(twin, GPPolicy)
                 self._regret = twin.regret()
             return self._regret
+
+    def _is_regret_due(self) -> bool:
+        return self._regret is None or self.policy.round >= GROWTH * self._regret.rounds
 
     @property
     def uses_pending(self) -> bool:  # type: ignore[override]
@@ -182,8 +189,23 @@ class Learner(Policy):
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,) later."""
         self._later("correct", contexts, before, after)
 
+    def _in_parts(self, name: str, contexts: ArrayLike, outcomes: ArrayLike) -> None:
+        X, y = np.asarray(contexts), np.asarray(outcomes)
+        for start in range(0, len(y), AT_ONCE):
+            rows = slice(start, start + AT_ONCE)
+            self._later(name, X[rows], y[rows])
+
+    def _later(self, name: str, *arguments: Any) -> None:
+        self.given += 1
+        if self.given > self.steps:  # a policy that was adopted may know it
+            self._queue.append((self.given, time.monotonic(), name, arguments))
+        if len(self._queue) > MOST_WAITING:
+            self.catch_up()
+
     def work(self) -> bool:
         """Take the next step; return whether there was one."""
+        if not self._queue:
+            return False
         with self._learning, self._turn:
             self._forget_taken()
             if not self._queue:
@@ -199,10 +221,22 @@ class Learner(Policy):
             self.steps += 1
         return True
 
-    @property
-    def given(self) -> int:
-        """How many steps there are, taken or waiting."""
-        return self._given
+    def catch_up(self, until: int | None = None) -> None:
+        """Take all steps that are due, or as many as make `until` in all."""
+        while (until is None or self.steps < until) and self.work():
+            pass
+
+    def keep_up(self) -> None:
+        """Take steps until the lag is tolerable."""
+        while self._is_behind() and self.work():
+            pass
+
+    def _is_behind(self) -> bool:
+        try:
+            since = self._queue[0][1]
+        except IndexError:
+            return False
+        return time.monotonic() - since > (BEHIND_LEADER if self.is_following else BEHIND)
 
     def dumped(self, least: int = 0) -> tuple[int, bytes]:
         """Return the number of steps taken, at least `least`, and the policy after them.
@@ -224,49 +258,10 @@ class Learner(Policy):
                 self.policy, self.steps = policy, steps
                 self._forget_taken()
 
-    def catch_up(self, until: int | None = None) -> None:
-        """Take all steps that are due, or as many as make `until` in all."""
-        while (until is None or self.steps < until) and self.work():
-            pass
-
-    def keep_up(self) -> None:
-        """Take steps until the lag is tolerable."""
-        while self._is_behind() and self.work():
-            pass
-
-    def _in_parts(self, name: str, contexts: ArrayLike, outcomes: ArrayLike) -> None:
-        X, y = np.asarray(contexts), np.asarray(outcomes)
-        for start in range(0, len(y), AT_ONCE):
-            rows = slice(start, start + AT_ONCE)
-            self._later(name, X[rows], y[rows])
-
-    def _later(self, name: str, *arguments: Any) -> None:
-        self._given += 1
-        if self._given > self.steps:  # a policy that was adopted may know it
-            self._queue.append((self._given, time.monotonic(), name, arguments))
-        if len(self._queue) > MOST_WAITING:
-            self.catch_up()
-
     def _forget_taken(self) -> None:
         """Drop steps that the policy took before it was adopted."""
         while self._queue and self._queue[0][0] <= self.steps:
             self._queue.popleft()
-
-    def _is_behind(self) -> bool:
-        try:
-            behind = BEHIND_LEADER if self.is_following else BEHIND
-            return time.monotonic() - self._queue[0][1] > behind
-        except IndexError:
-            return False
-
-    def _set_up(self) -> None:
-        """Make what is not saved."""
-        self._queue: deque[tuple[int, float, str, tuple[Any, ...]]] = deque()
-        self._turn, self._learning = threading.RLock(), threading.RLock()
-        self.is_following = False
-        self._asked = threading.local()
-        self._regret = None
-        self._judging = threading.Lock()
 
     def _score(self, contexts: FloatArray, t: int, rng: np.random.Generator) -> Belief:
         raise NotImplementedError  # the policy believes
@@ -276,10 +271,10 @@ class Learner(Policy):
 
     def _state(self) -> dict[str, Any]:
         """Return everything but the policy, which is written down apart by `dumped`."""
-        return {"oracle": self.oracle, "round": self.round, "given": self._given}
+        return {"oracle": self.oracle, "round": self.round, "given": self.given}
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Wait for `adopt` to bring the policy."""
         Policy.__init__(self, state["oracle"])
-        self.round, self._given, self.steps = state["round"], state["given"], -1
+        self.round, self.given, self.steps = state["round"], state["given"], -1
         self._set_up()

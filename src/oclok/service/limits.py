@@ -80,8 +80,6 @@ class Limits:
                 route = getattr(scope.get("route"), "path", "other")
                 seconds = time.perf_counter() - start
                 self.metrics.request(scope["method"], route, seen["status"], seconds)
-                if seen["status"] == 503:
-                    self.metrics.database_failed()
                 note_answer(scope["method"], route, seen["status"], seconds)
 
     def _refusal(self, method: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:

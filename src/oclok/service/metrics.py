@@ -1,20 +1,24 @@
 """Counts and times for Prometheus; with several workers, of all of them."""
-# Tested in tests/service/test_routes.py: they are asked for over HTTP.
+# Tested in tests/service/test_routes.py: a client reads them over HTTP.
 
 from __future__ import annotations
 
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from oclok.threads import blas_thread_count
 
 if TYPE_CHECKING:
+    from oclok.service.replica import Replica
     from oclok.service.service import Service
 
 #: Calls whose times the page shows.
@@ -41,50 +45,47 @@ GAUGES = {
 }
 
 
-class Metrics:
+class Metrics(Collector):
     """What is counted."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._latest: dict[str, deque[float]] = {}
-        self._registry = CollectorRegistry()
+        registry = self._registry = CollectorRegistry()
         self._requests = Histogram(
             "oclok_request_seconds",
             "Time that requests took.",
             ["method", "route", "status"],
-            registry=self._registry,
+            registry=registry,
             buckets=BUCKETS,
         )
+        self._decisions = Counter("oclok_decisions", "Decisions.", ["agent"], registry=registry)
         self._outcomes = Counter(
-            "oclok_outcomes", "Outcomes told.", ["agent", "result"], registry=self._registry
+            "oclok_outcomes", "Outcomes.", ["agent", "result"], registry=registry
         )
         self._errors = Counter(
             "oclok_database_errors",
             "Requests that the database could not serve.",
-            registry=self._registry,
-        )
-        self._decisions = Counter(
-            "oclok_decisions", "Decisions made.", ["agent"], registry=self._registry
+            registry=registry,
         )
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
         method = method if method in METHODS else "other"
         self._requests.labels(method, route, str(status)).observe(seconds)
-        call = f"{method} {route.rsplit('/', 1)[-1]}"
+        if status == 503:
+            self._errors.inc()
         if method == "POST" and status < 300:
+            call = f"{method} {route.rsplit('/', 1)[-1]}"
             self._latest.setdefault(call, deque(maxlen=LATEST)).append(seconds)
 
     def speed(self) -> dict[str, dict[str, float]]:
         """Return median and 99% quantile, in seconds, of the latest calls of this process."""
-        return {
-            call: {
-                "count": len(seconds),
-                "median": float(np.quantile(list(seconds), 0.5)),
-                "p99": float(np.quantile(list(seconds), 0.99)),
-            }
-            for call, seconds in self._latest.items()
-        }
+        speed = {}
+        for call, seconds in self._latest.items():
+            median, p99 = np.quantile(list(seconds), (0.5, 0.99)).tolist()
+            speed[call] = {"count": len(seconds), "median": median, "p99": p99}
+        return speed
 
     def decided(self, agent: str, count: int = 1) -> None:
         """Count decisions."""
@@ -95,35 +96,42 @@ class Metrics:
         if count:
             self._outcomes.labels(agent, result).inc(count)
 
-    def database_failed(self) -> None:
-        """Count a request that the database could not serve."""
-        self._errors.inc()
-
-    def _samples(self) -> list[tuple[str, dict[str, float]]]:
-        """Return the gauges of the agents used latest; those of others are left out."""
-        from oclok.service import views
-
+    def collect(self) -> Iterator[Metric]:
+        """Yield gauges of this process, and of the agents used latest."""
+        threads = "Threads of a BLAS call in this worker."
+        yield GaugeMetricFamily("oclok_blas_threads", threads, blas_thread_count())
+        damaged = len(self._service.damaged)
+        help_ = "Agents of which events are missing."
+        yield GaugeMetricFamily("oclok_damaged_agents", help_, damaged)
+        gauges = {
+            name: GaugeMetricFamily(f"oclok_{name}", help_, labels=["agent"])
+            for name, help_ in GAUGES.items()
+        }
         replicas = sorted(self._service.replicas, key=lambda replica: -replica.used)[:MOST_AGENTS]
         latest = self._service.log.latest([replica.id for replica in replicas])
-        now, samples = time.time(), []
         for replica in replicas:
-            row = views.row(replica)
-            mean = replica.agent.mean_outcome()
-            counts = replica.agent.counts()
-            values = {
-                **{name: counts[name] for name in ("open_decisions", "waiting", "quarantined")},
-                "health": LEVELS[row.verdict.level],
-                "calibration_spread": replica.learner.calibration().spread,
-                "learner_lag_steps": replica.learner.waiting,
-                "unread_events": max(0, latest.get(replica.id, replica.seq) - replica.seq),
-                "late_outcomes": row.late,
-                "lost_outcomes": row.never_came,
-                "mean_outcome": mean,
-                "snapshot_age_events": replica.seq - replica.snapshot_seq,
-                "idle_seconds": now - replica.time,
-            }
-            samples.append((replica.name, values))
-        return samples
+            unread = latest.get(replica.id, replica.seq) - replica.seq
+            for name, value in self._gauges_of(replica, max(0, unread)).items():
+                gauges[name].add_metric([replica.name], value)
+        yield from gauges.values()
+
+    def _gauges_of(self, replica: Replica, unread: int) -> dict[str, float]:
+        from oclok.service import views
+
+        row = views.row(replica)
+        counts = replica.agent.counts()
+        return {
+            **{name: counts[name] for name in ("open_decisions", "waiting", "quarantined")},
+            "health": LEVELS[row.verdict.level],
+            "calibration_spread": replica.learner.calibration().spread,
+            "learner_lag_steps": replica.learner.waiting,
+            "unread_events": unread,
+            "late_outcomes": row.late,
+            "lost_outcomes": row.never_came,
+            "mean_outcome": replica.agent.mean_outcome(),
+            "snapshot_age_events": replica.seq - replica.snapshot_seq,
+            "idle_seconds": time.time() - replica.time,
+        }
 
     def text(self) -> bytes:
         """Return all numbers in Prometheus' format."""
@@ -131,14 +139,4 @@ class Metrics:
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        lines = [generate_latest(registry).decode()]
-        lines.append("# HELP oclok_blas_threads Threads of a BLAS call in this worker.\n")
-        lines.append(f"# TYPE oclok_blas_threads gauge\noclok_blas_threads {blas_thread_count()}\n")
-        samples = self._samples()
-        for name, help_ in GAUGES.items():
-            lines.append(f"# HELP oclok_{name} {help_}\n# TYPE oclok_{name} gauge\n")
-            lines += [f'oclok_{name}{{agent="{agent}"}} {row[name]}\n' for agent, row in samples]
-        damaged = len(self._service.damaged)
-        lines.append("# HELP oclok_damaged_agents Agents of which events are missing.\n")
-        lines.append(f"# TYPE oclok_damaged_agents gauge\noclok_damaged_agents {damaged}\n")
-        return "".join(lines).encode()
+        return generate_latest(registry) + generate_latest(self)

@@ -126,20 +126,24 @@ def _floats(columns: dict[str, list[Any]]) -> dict[int, list[str]]:
 
 
 def _kinds(block: FloatArray) -> list[Kind]:
-    """Return how the numbers of each row can be stored without loss."""
+    """Return how the numbers of each row can be stored without loss, in the fewest digits."""
     kinds: list[Kind] = ["<f8"] * len(block)
-    bits = block.view(np.int64)
-    with np.errstate(over="ignore"):
-        candidates: list[tuple[Kind, FloatArray]] = [
-            ("<f4", block.astype(np.float32).astype(np.float64))
-        ]
-        for digits in reversed(DIGITS):
-            scaled = np.rint(block * 10.0**digits) + 0.0  # integers have no -0.0
-            scaled[np.abs(scaled) >= 2**31] = np.nan
-            candidates.append((digits, scaled / 10.0**digits))
-    for kind, restored in candidates:  # the last one that fits has the fewest digits
-        for row in np.flatnonzero((restored.view(np.int64) == bits).all(axis=1)).tolist():
+    left = np.arange(len(block))
+    for kind in (*DIGITS, "<f4"):
+        x = block[left]
+        with np.errstate(over="ignore"):
+            if isinstance(kind, str):
+                restored = x.astype(kind).astype(np.float64)
+            else:
+                scaled = np.rint(x * 10.0**kind) + 0.0  # integers have no -0.0
+                scaled[np.abs(scaled) >= 2**31] = np.nan
+                restored = scaled / 10.0**kind
+        fits = (restored.view(np.int64) == x.view(np.int64)).all(axis=1)
+        for row in left[fits].tolist():
             kinds[row] = kind
+        left = left[~fits]
+        if not left.size:
+            break
     return kinds
 
 

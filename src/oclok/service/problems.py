@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from oclok.errors import OclokError, StorageError
+from oclok.errors import InputError, OclokError, StorageError
 
 LOGGER = logging.getLogger("oclok.service")
 #: Seconds after which to try again if the database cannot be reached.
@@ -22,7 +22,7 @@ RETRY_AFTER = 1
 MOST_ERRORS = 20
 
 
-class NotFoundError(OclokError):
+class NotFoundError(InputError):
     """There is no such agent or decision."""
 
 

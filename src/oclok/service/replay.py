@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from pydantic_core import from_json
 
-from oclok.errors import InputError
 from oclok.oracles import oracle_from_json
 from oclok.service.database import Database
 from oclok.service.decisions import logged, logged_arms
@@ -43,10 +42,10 @@ class Replayed:
     differing: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = f"{self.agent}: {self.events:,} events, {self.decisions:,} decisions"
+        summary = f"{self.agent}: {self.events:,} events, {self.decisions:,} decisions"
         if not self.differing:
-            return f"{told}, all as recorded"
-        return f"{told}, {len(self.differing):,} differ, such as {self.differing[0]}"
+            return f"{summary}, all as recorded"
+        return f"{summary}, {len(self.differing):,} differ, such as {self.differing[0]}"
 
 
 def replay(
@@ -60,8 +59,6 @@ def replay(
     """
     log = Log(database)
     row = log.agent(name)
-    if row is None:
-        raise InputError(f"there is no agent {name!r}")
     log.check(row)
     replica = Replica(row, log, use_snapshot=log.is_reduced(row.id))
     result = Replayed(name)

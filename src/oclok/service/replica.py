@@ -15,7 +15,6 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_core import from_json
@@ -38,24 +37,9 @@ LOGGER = logging.getLogger("oclok.service")
 _HEAD = struct.Struct(">QQ")
 
 
-@dataclass(eq=False)
-class Results:
-    """What came of events, by their numbers."""
-
-    by_seq: dict[int, Result] = field(default_factory=dict)
-
-    def of(self, event: Event) -> Result:
-        """Return what came of an event; nothing if it could not be applied."""
-        return self.by_seq.get(event.seq, Result())
-
-
-#: Settings that decide how the past is learned.
+#: Settings that decide how the past is learned, and those that change who decides, and when.
 POLICY_SETTINGS = ("policy", "exploration", "forgetting")
-
-
-def _body(event: Event) -> dict[str, Any]:
-    body: dict[str, Any] = from_json(event.body)
-    return body
+AGENT_SETTINGS = ("deadline", "default_outcome", "mode", "holdout", "baseline", "guard")
 
 
 def restarts(change: dict[str, Any]) -> bool:
@@ -72,18 +56,16 @@ def with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: field.default for name, field in fields if name != "oracle"} | settings
 
 
-def make_policy(
-    settings: dict[str, Any], outcome_range: tuple[float, float] | None = None
-) -> Learner:
-    """Return the policy of an agent with these settings."""
-    forgetting, forget = settings.get("forgetting"), None
+def make_policy(settings: dict[str, Any], outcome_range: tuple[float, float] | None) -> Learner:
+    """Return the policy of an agent with these settings, all of them."""
+    forgetting, forget = settings["forgetting"], None
     if forgetting is not None:
         window, discount = forgetting.get("window"), forgetting.get("discount")
         if (window is None) == (discount is None):
             raise InputError("forgetting must have a window or a discount, one of them")
         forget = Discount(discount) if window is None else Window(window)
-    exploration = settings.get("exploration")
-    if settings.get("policy") == "thompson":
+    exploration = settings["exploration"]
+    if settings["policy"] == "thompson":
         if exploration is not None:
             raise InputError("exploration belongs to the policy ucb; leave it out for thompson")
         return Learner(ThompsonSampling(forget=forget))
@@ -92,19 +74,15 @@ def make_policy(
 
 def make_agent(settings: dict[str, Any]) -> Agent:
     """Return a fresh agent with the settings of a request; `OclokError` if they are wrong."""
-    limits = settings.get("outcome_range")
+    full = with_defaults(settings)
+    limits = full["outcome_range"]
     outcome_range = None if limits is None else (limits[0], limits[1])
     return Agent(
-        oracle=oracle_from_json(settings["oracle"]),
-        features=settings.get("features"),
+        oracle=oracle_from_json(full["oracle"]),
+        features=full["features"],
         outcome_range=outcome_range,
-        deadline=settings.get("deadline"),
-        default_outcome=settings.get("default_outcome"),
-        policy=make_policy(settings, outcome_range),
-        mode=settings.get("mode", "live"),
-        holdout=settings.get("holdout", 0.0),
-        baseline=settings.get("baseline"),
-        guard=settings.get("guard"),
+        policy=make_policy(full, outcome_range),
+        **{name: full[name] for name in AGENT_SETTINGS},
         seed=0,
         explainable=0,  # all arms of all decisions are in the log
     )
@@ -124,34 +102,28 @@ class Replica:
     def __init__(self, row: AgentRow, log: Log, use_snapshot: bool = True) -> None:
         self.id, self.name = row.id, row.name
         self.settings: dict[str, Any] = with_defaults(json.loads(row.settings))
-        self.created = row.created
+        self.created = self.time = row.created
         self.state = row.state
         self.used = time.monotonic()
         self.summary: tuple[int, float] = (-1, 0.0)  # event and time of the latest one
         self.lock = threading.RLock()
         self.work_available = threading.Event()
-        self._awaited: list[Results] = []
         self.is_broken = False
+        self._awaited: list[dict[int, Result]] = []
         self._own: dict[int, tuple[Event, Proposal | None]] = {}  # made here, not applied yet
         self._proposal: Proposal | None = None  # of the event that is being applied
         self._log, self._row = log, row
-        self._time = row.created
         self.seq = self.snapshot_seq = 0
         agent = self._load_snapshot() if use_snapshot else None
         self.epoch = 0
         for event in reversed(log.changes(self.id)):
-            change = _body(event)
+            change = from_json(event.body)
             if event.seq > self.seq and change["what"] == "settings":
                 self.settings = change["from"]  # as they were at event `seq`
             elif event.seq <= self.seq and restarts(change):
                 self.epoch = event.seq
                 break
         self._start_from(agent or make_agent(self.settings))
-
-    @property
-    def time(self) -> float:
-        """The time of the latest event."""
-        return self._time
 
     @property
     def learner(self) -> Learner:
@@ -180,7 +152,7 @@ class Replica:
             assert event.seq == self.seq + 1, "events are applied in their order"
             if self.is_broken:
                 raise StorageError(f"agent {self.name!r} is built again; try again")
-            self._time = event.time
+            self.time = event.time
             _, self._proposal = self._own.pop(event.seq, (None, None))
             try:
                 self._apply_one(event)
@@ -190,40 +162,36 @@ class Replica:
             self.seq = event.seq
             self.work_available.set()
 
-    def _apply_one(self, event: Event) -> None:
-        try:
-            _APPLY[event.kind](self, event)
-        except TRANSIENT:
-            raise
-        except Exception:
-            # The same in every process: the event is part of the log, and had no effect.
-            LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
-
     def committed(self, event: Event, proposal: Proposal | None = None) -> None:
         """Apply an event that this process has just appended.
 
-        If others come before it, a decision is left to the next reader of the log: reading them
-        one by one, in each request, would cost more.
+        A decision waits neither for others that come before it nor for the lock: then the next
+        thread that applies events applies it, too.
         """
-        with self.lock:
-            if self.seq < event.seq:
-                self._own[event.seq] = (event, proposal)
+        self._own[event.seq] = (event, proposal)
+        if not self.lock.acquire(blocking=proposal is None):
+            return
+        try:
             while self.seq + 1 in self._own:
                 self.apply(self._own[self.seq + 1][0])
+            for seq in [seq for seq in list(self._own) if seq <= self.seq]:
+                self._own.pop(seq)  # another thread has read it from the log
             if proposal is None and self.seq < event.seq:
                 self.catch_up()
+        finally:
+            self.lock.release()
 
     @contextlib.contextmanager
-    def results(self) -> Iterator[Results]:
-        """Yield what comes of events with outcomes that are applied meanwhile, by any thread."""
-        results = Results()
+    def results(self) -> Iterator[dict[int, Result]]:
+        """Yield what comes of events with outcomes that any thread applies meanwhile, by number."""
+        results: dict[int, Result] = {}
         with self.lock:
             self._awaited.append(results)
         try:
             yield results
         finally:
             with self.lock:
-                self._awaited.remove(results)
+                self._awaited = [each for each in self._awaited if each is not results]
 
     def restored(self, event: Event) -> tuple[AgentDecision, Oracle]:
         """Return the decision of an event, with all of its arms, and the oracle for these."""
@@ -239,132 +207,115 @@ class Replica:
 
     def _start_from(self, agent: Agent) -> None:
         self.agent = agent
-        agent.follow(lambda: self._time)
+        agent.follow(lambda: self.time)
 
     def _load_snapshot(self) -> Agent | None:
         found = self._log.snapshot(self.id)
         if found is None:
             return None
+        seq, content = found
         try:
-            size, steps = _HEAD.unpack_from(found[1])
-            agent = persistence.loads(found[1][_HEAD.size : _HEAD.size + size])
-            policy = persistence.loads(found[1][_HEAD.size + size :])
+            size, steps = _HEAD.unpack_from(content)
+            agent = persistence.loads(content[_HEAD.size : _HEAD.size + size])
+            policy = persistence.loads(content[_HEAD.size + size :])
         except (StorageError, struct.error) as reason:  # of another version: the log has it all
             LOGGER.warning("agent %s: snapshot not used: %s", self.name, reason)
             return None
-        if isinstance(agent, Agent) and isinstance(agent.policy, Learner):
-            assert isinstance(policy, GPPolicy)
-            agent.policy.adopt(steps, policy)
-            self.seq = self.snapshot_seq = found[0]
-            return agent
-        return None
+        assert isinstance(agent, Agent)
+        assert isinstance(agent.policy, Learner)
+        assert isinstance(policy, GPPolicy)
+        agent.policy.adopt(steps, policy)
+        self.seq = self.snapshot_seq = seq
+        return agent
+
+    def _apply_one(self, event: Event) -> None:
+        try:
+            if event.decision is None and event.kind in ("outcomes", "accept"):
+                return  # erased
+            getattr(self, f"_apply_{event.kind}")(event)
+        except TRANSIENT:
+            raise
+        except Exception:
+            # The same in every process: the event is part of the log, and had no effect.
+            LOGGER.exception("agent %s: event %d cannot be applied", self.name, event.seq)
 
     def _apply_decision(self, event: Event) -> None:
         if self._proposal is not None:
             self.agent.record(*self._proposal)
-            return
-        if event.decision is None:  # erased
-            if "schema" in (body := _body(event)):
+        elif event.decision is None:  # erased
+            if "schema" in (body := from_json(event.body)):
                 self.agent.adopt(Schema(body["schema"]))
-            return
-        decision, schema, oracle, step = restored(self.agent, event)
-        assert decision.offer is not None
-        played = Played(decision.offer.contexts, oracle, decision.offer.chosen)
-        self.agent.record(decision, schema, played, step)
+        else:
+            decision, schema, oracle, step = restored(self.agent, event)
+            assert decision.offer is not None
+            played = Played(decision.offer.contexts, oracle, decision.offer.chosen)
+            self.agent.record(decision, schema, played, step)
 
     def _apply_outcomes(self, event: Event) -> None:
-        if event.decision is None:
-            return  # erased
+        assert event.decision is not None
         body = from_json(event.body)
-        outcomes = dict(body["outcomes"])
-        result = Result()
+        outcomes, correct = dict(body["outcomes"]), body["correct"]
+        refused: dict[Any, str] = {}
         try:
-            refused = self.agent.refusals(event.decision, outcomes, body["correct"])
-            right = {arm: y for arm, y in outcomes.items() if arm not in refused}
-            result.rejected += refused.items()
-            self._learn(event.decision, right, body["correct"], result)
+            try:
+                learned = self.agent.learn(event.decision, outcomes, correct)
+            except OclokError:  # an outcome is wrong; the others are learned
+                refused = self.agent.refusals(event.decision, outcomes, correct)
+                right = {arm: y for arm, y in outcomes.items() if arm not in refused}
+                learned = self.agent.learn(event.decision, right, correct)
+            self._keep(event, Result(**vars(learned), rejected=list(refused.items())))
         except OclokError as reason:
-            result.rejected = [(arm, str(reason)) for arm in outcomes]
-        self._keep(event.seq, result)
-
-    def _learn(self, decision: str, outcomes: Any, correct: bool, result: Result) -> None:
-        learned = self.agent.learn(decision, outcomes, correct)
-        result.learned += learned.learned
-        result.repeated += learned.repeated
-        result.corrected += learned.corrected
-        result.quarantined += learned.quarantined
+            self._keep(event, Result(rejected=[(arm, str(reason)) for arm in outcomes]))
 
     def _apply_accept(self, event: Event) -> None:
-        if event.decision is None:
-            return  # erased
+        assert event.decision is not None
         arm = from_json(event.body)["arm"]
-        result = Result()
         try:
             self.agent.accept(event.decision, arm)
-            result.learned.append(arm)
+            self._keep(event, Result(learned=[arm]))
         except OclokError as reason:
-            result.rejected.append((arm, str(reason)))
-        self._keep(event.seq, result)
+            self._keep(event, Result(rejected=[(arm, str(reason))]))
 
     def _apply_observations(self, event: Event) -> None:
         body = from_json(event.body)
-        result = Result()
         try:
             self.agent.observe(dict(enumerate(body["features"])), body["outcomes"])
-            result.learned += range(len(body["outcomes"]))
+            self._keep(event, Result(learned=list(range(len(body["outcomes"])))))
         except OclokError as reason:
-            result.rejected.append((None, str(reason)))
-        self._keep(event.seq, result)
+            self._keep(event, Result(rejected=[(None, str(reason))]))
 
     def _apply_expire(self, event: Event) -> None:
         self.agent.expire()
 
     def _apply_change(self, event: Event) -> None:
         """Let what was done to the agent happen; see `lifecycle`."""
-        change = _body(event)
+        change = from_json(event.body)
         what = change["what"]
+        self.settings = change.get("to", self.settings)
         if restarts(change):
             self.epoch = event.seq
-        if what == "settings":
-            self.settings = change["to"]
-            if restarts(change):
+            self._start_from(make_agent(self.settings))
+            if what != "reset":
                 self._learn_anew(event.seq)
-            else:
-                timing = ("deadline", "default_outcome", "mode")
-                changeable = (*timing, "holdout", "baseline", "guard")
-                oracle = oracle_from_json(self.settings["oracle"])
-                now: dict[str, Any] = with_defaults(self.settings)
-                self.agent.change(oracle, **{name: now[name] for name in changeable})
+        elif what == "settings":
+            now = with_defaults(self.settings)
+            oracle = oracle_from_json(self.settings["oracle"])
+            self.agent.change(oracle, **{name: now[name] for name in AGENT_SETTINGS})
         elif what == "state":
             self.state = change["state"]
-        elif what == "reset":
-            self._start_from(make_agent(self.settings))
-        elif what == "erase":
-            self._learn_anew(event.seq)
 
     def _learn_anew(self, until: int) -> None:
         """Read the log again, from the latest reset to before event `until`."""
         changes = [event for event in self._log.changes(self.id) if event.seq < until]
-        resets = [event.seq for event in changes if _body(event)["what"] == "reset"]
-        self._start_from(make_agent(self.settings))
-        now = self._time
+        resets = [event.seq for event in changes if from_json(event.body)["what"] == "reset"]
+        now = self.time
         for event in self._log.after(self.id, max(resets, default=0), until - 1):
             if event.kind != "change":
-                self._time = event.time
+                self.time = event.time
                 self._apply_one(event)
         self.agent.restart_lift()  # groups of several policies or sizes cannot be put together
-        self._time = now
+        self.time = now
 
-    def _keep(self, seq: int, result: Result) -> None:
+    def _keep(self, event: Event, result: Result) -> None:
         for results in self._awaited:
-            results.by_seq[seq] = result
-
-
-_APPLY = {
-    "decision": Replica._apply_decision,
-    "outcomes": Replica._apply_outcomes,
-    "accept": Replica._apply_accept,
-    "observations": Replica._apply_observations,
-    "expire": Replica._apply_expire,
-    "change": Replica._apply_change,
-}
+            results[event.seq] = result

@@ -8,9 +8,7 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from itertools import groupby
 from typing import Any
 
 from pydantic_core import to_json
@@ -43,7 +41,7 @@ class Service:
         self.work_available = threading.Event()
         self._replicas: dict[str, Replica] = {}
         self._locks: dict[str, threading.Lock] = {}
-        self._searches: dict[int, Searches] = {}
+        self._searches = Searches(self.config.oracle_searches)
 
     @property
     def replicas(self) -> list[Replica]:
@@ -66,14 +64,13 @@ class Service:
         return replica
 
     def _built(self, name: str) -> Replica:
-        row = self.log.agent(name)
-        if row is None:
+        try:
+            replica = Replica(self.log.agent(name), self.log)
+            replica.build()
+        except NotFoundError:
             self.damaged.pop(name, None)
             self._locks.pop(name, None)
-            raise NotFoundError(f"there is no agent {name!r}")
-        replica = Replica(row, self.log)
-        try:
-            replica.build()
+            raise
         except DamagedLogError as reason:
             self.damaged[name] = str(reason)
             raise
@@ -115,19 +112,18 @@ class Service:
         if self._replicas.get(replica.name) is replica:
             del self._replicas[replica.name]
 
+    def save_snapshot(self, replica: Replica) -> None:
+        """Keep a model in the database, for the next one who builds it."""
+        seq, content = replica.dumped()
+        self.log.save_snapshot(replica.id, seq, content)
+        replica.snapshot_seq = seq
+
     def check(self) -> None:
         """Find agents of which events are missing from the log."""
         for name in self.log.damaged():
+            self._replicas.pop(name, None)
             with contextlib.suppress(OclokError):
-                self.replica(name)
-        for replica in self.replicas:
-            row = self.log.agent(replica.name)
-            try:
-                if row is not None:
-                    self.log.check(row)
-            except DamagedLogError as reason:
-                self.damaged[replica.name] = str(reason)
-                self.drop(replica)
+                self.replica(name)  # notes which event is missing
 
     def put_agent(self, name: str, settings: dict[str, Any]) -> bool:
         """Make an agent and return whether it is new; `ConflictError` if there is another one."""
@@ -151,12 +147,13 @@ class Service:
             return self._known(replica, decision)
         for _ in range(ATTEMPTS):
             replica.learner.keep_up()
-            with replica.lock:
-                seq, is_first = replica.seq, replica.agent.is_new
-            event, proposal = self._proposed(replica, request, is_first)
+            expected = None
+            if replica.agent.is_new:  # the first arms set the schema: nothing may come in between
+                with replica.lock:
+                    expected = replica.seq if replica.agent.is_new else None
+            event, proposal = self._proposed(replica, request, is_first=expected is not None)
             try:
-                # The first arms set the schema: nothing may come in between.
-                [event] = self.log.append(replica.id, [event], seq if is_first else None)
+                [event] = self.log.append(replica.id, [event], expected)
             except OvertakenError:
                 replica.catch_up()
                 continue
@@ -177,7 +174,7 @@ class Service:
         oracle, turn = self._oracle(replica, request)
         decision = request["id"] or secrets.token_hex(12)
         kept = {k: request[k] for k in ("oracle", "include", "exclude", "unit") if request.get(k)}
-        with turn():
+        with turn:
             proposal = replica.agent.propose(
                 arms,
                 oracle,
@@ -214,21 +211,17 @@ class Service:
 
     def _oracle(
         self, replica: Replica, request: dict[str, Any]
-    ) -> tuple[Oracle | None, Callable[[], AbstractContextManager[None]]]:
-        """Return the oracle of a request, and how to wait for one's turn if it searches."""
+    ) -> tuple[Oracle | None, AbstractContextManager[None]]:
+        """Return the oracle of a request, and a context that waits for its turn to search."""
         oracle = replica.agent.oracle
         if request["oracle"] is not None:
             if not replica.settings.get("request_oracles", True):
                 raise InputError("this agent takes no oracles in requests: leave `oracle` out")
             oracle = oracle_from_json(request["oracle"])
         if oracle is None or not oracle.is_search:
-            return (oracle if request["oracle"] is not None else None), nullcontext
-        searches = self._searches.get(replica.id)
-        if searches is None:
-            fresh = Searches(self.config.oracle_searches)
-            searches = self._searches.setdefault(replica.id, fresh)
+            return (oracle if request["oracle"] is not None else None), nullcontext()
         seconds = min(self.config.oracle_seconds, request.get("time_budget") or math.inf)
-        return oracle.limited(seconds), searches.turn
+        return oracle.limited(seconds), self._searches.turn(replica.id)
 
     def learn(self, name: str, items: list[dict[str, Any]]) -> dict[str, Any]:
         """Learn outcomes, each exactly once, and return what became of them."""
@@ -246,7 +239,7 @@ class Service:
         with replica.results() as results:
             for event in self.log.append(replica.id, events) if events else []:
                 replica.committed(event)
-                answer.add(event.decision, results.of(event))
+                answer.add(event.decision, results.get(event.seq, Result()))
         return answer.totals
 
     def observe(self, name: str, items: list[dict[str, Any]], key: str | None = None) -> int:
@@ -269,7 +262,7 @@ class Service:
             except RepeatedError:
                 return len(items)
             replica.committed(event)
-            result = results.of(event)
+            result = results.get(event.seq, Result())
         if result.rejected:
             raise InputError(result.rejected[0][1])
         return len(result.learned)
@@ -345,11 +338,9 @@ def _weighed(outcome: Any, weights: dict[str, float] | None) -> float | None:
 
 
 def _groups(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return runs of items that one event can hold: of one decision, told alike."""
-
-    def kind(item: dict[str, Any]) -> Any:
-        return item["decision"], item["correct"], item["accept"] and item["arm"]
-
-    order: dict[Any, None] = dict.fromkeys(kind(item) for item in items)
-    place = {key: position for position, key in enumerate(order)}
-    return [list(g) for _, g in groupby(sorted(items, key=lambda i: place[kind(i)]), key=kind)]
+    """Return the items that one event can hold: of one decision, and of one kind."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for item in items:
+        kind = item["decision"], item["correct"], item["accept"] and item["arm"]
+        groups.setdefault(kind, []).append(item)
+    return list(groups.values())

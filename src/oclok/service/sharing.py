@@ -9,7 +9,6 @@ other machines have a folder, and a leader, of their own.
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import IO
@@ -24,7 +23,7 @@ try:
 except ImportError:  # Windows: every worker learns
     fcntl = None  # type: ignore[assignment]
 
-#: By this workers know their folder.
+#: The variable by which workers know their folder.
 FOLDER = "OCLOK_SHARED"
 #: Seconds between two publications, at least, and as a multiple of what the last one took.
 EVERY, MULTIPLE = 0.5, 20.0
@@ -42,8 +41,8 @@ class Sharing:
     def __init__(self, folder: str | None = None) -> None:
         self._folder = None if folder is None or fcntl is None else Path(folder)
         self._leading: dict[str, IO[bytes]] = {}
-        self._looked: dict[str, float] = {}
-        self._published: dict[str, tuple[int, float]] = {}
+        self._look_at: dict[str, float] = {}
+        self._published: dict[str, tuple[int, float]] = {}  # steps, and when the next is due
 
     def work(self, agent: str, learner: Learner) -> bool:
         """Learn, publish, or adopt what is published; return whether a step was taken.
@@ -53,15 +52,18 @@ class Sharing:
         if self._folder is None:
             return learner.work()
         now = time.monotonic()
-        learner.is_following = not self._leads(agent, now)
-        if learner.is_following:
-            if self._is_time_to_look(agent, now):
-                self._follow(agent, learner)
-            return False
+        if agent not in self._leading:
+            if now < self._look_at.get(agent, 0.0):
+                return False
+            self._look_at[agent] = now + LOOK_EVERY
+            learner.is_following = not self._take_lead(self._folder / f"{agent}.lock", agent)
+            if learner.is_following:
+                _adopt(self._folder / f"{agent}.model", learner)
+                return False
         was_taken = learner.work()
         steps, due = self._published.get(agent, (0, 0.0))
         if learner.steps > steps and now >= due:
-            self._publish(agent, learner)
+            self._publish(self._folder / f"{agent}.model", agent, learner)
         return was_taken
 
     def close(self) -> None:
@@ -69,13 +71,8 @@ class Sharing:
         while self._leading:
             self._leading.popitem()[1].close()
 
-    def _leads(self, agent: str, now: float) -> bool:
-        assert self._folder is not None
-        if agent in self._leading:
-            return True
-        if now < self._looked.get(agent, 0.0):
-            return False
-        file = open(self._folder / f"{agent}.lock", "ab")  # noqa: SIM115  (kept)
+    def _take_lead(self, path: Path, agent: str) -> bool:
+        file = open(path, "ab")  # noqa: SIM115  (kept)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -84,39 +81,24 @@ class Sharing:
         self._leading[agent] = file
         return True
 
-    def _is_time_to_look(self, agent: str, now: float) -> bool:
-        if now < self._looked.get(agent, 0.0):
-            return False
-        self._looked[agent] = now + LOOK_EVERY
-        return True
-
-    def _publish(self, agent: str, learner: Learner) -> None:
-        assert self._folder is not None
+    def _publish(self, path: Path, agent: str, learner: Learner) -> None:
         start = time.monotonic()
         steps, content = learner.dumped()
-        temporary = self._folder / f"{agent}.part"
+        temporary = path.with_suffix(".part")
         temporary.write_bytes(steps.to_bytes(8) + content)
-        temporary.replace(self._path(agent))
+        temporary.replace(path)
         now = time.monotonic()
         self._published[agent] = steps, now + max(EVERY, MULTIPLE * (now - start))
 
-    def _follow(self, agent: str, learner: Learner) -> None:
-        try:
-            with open(self._path(agent), "rb") as file:
-                steps = int.from_bytes(file.read(8))
-                if steps <= learner.steps:
-                    return
-                policy = persistence.loads(file.read())
-        except (FileNotFoundError, StorageError):  # not yet there; of another version
-            return
-        assert isinstance(policy, GPPolicy)
-        learner.adopt(steps, policy)
 
-    def _path(self, agent: str) -> Path:
-        assert self._folder is not None
-        return self._folder / f"{agent}.model"
-
-
-def shared_folder() -> str | None:
-    """Return the folder that the workers of this service share, if there are several."""
-    return os.environ.get(FOLDER)
+def _adopt(path: Path, learner: Learner) -> None:
+    try:
+        with open(path, "rb") as file:
+            steps = int.from_bytes(file.read(8))
+            if steps <= learner.steps:
+                return
+            policy = persistence.loads(file.read())
+    except (FileNotFoundError, StorageError):  # not yet there; of another version
+        return
+    assert isinstance(policy, GPPolicy)
+    learner.adopt(steps, policy)
