@@ -29,6 +29,8 @@ SHARES = np.array([0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
 HEAD_START = 3.0
 #: Squared errors of one outcome count at most CAP; no probability is within DOUBT of 0 or 1.
 CAP, DOUBT = 16.0, 0.02
+#: Added to variances that may be 0.
+TINY = float(np.finfo(np.float64).tiny)
 
 
 class Recalled(NamedTuple):
@@ -76,7 +78,7 @@ class Memory(Persistent):
         """Return s (M,), and the variance (M,) that is not g's: s ρ / n, or A where n = 0."""
         n = recalled.weight
         A, noise = left + self.share * total, (1 - self.share) * total
-        s = A * n / (A * n + noise)
+        s = A * n / (A * n + noise + TINY)
         return s, np.where(n > 0, s * noise / np.maximum(n, 1e-12), A)
 
     def fill(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
@@ -119,10 +121,10 @@ class Memory(Persistent):
         """
         n = recalled.weight
         A, noise = left + SHARES[:, None] * total, (1 - SHARES[:, None]) * total
-        s = A * n / (A * n + noise)
+        s = A * n / (A * n + noise + TINY)
         mean = mean + s * (recalled.mean - mean)
         if ends is None:
-            spread = (1 - s) ** 2 * variance + s * noise / np.maximum(n, 1e-12) + noise
+            spread = (1 - s) ** 2 * variance + s * noise / np.maximum(n, 1e-12) + noise + TINY
             density = -0.5 * np.minimum((y - mean) ** 2 / spread, CAP) - 0.5 * np.log(spread)
         else:
             low, high = ends
