@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dtrsm
@@ -25,6 +25,9 @@ from oclok.persistence import Persistent
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor
 from oclok.typing import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
 
 #: What a kernel makes of contexts once, for all that is asked of them.
 Prepared = tuple[FloatArray, ...]
@@ -46,6 +49,10 @@ class Prior(Protocol):
 
     least_left: float
 
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel for people to read, as scikit-learn has it."""
+
     def prepare(self, X: FloatArray) -> Prepared:
         """Return what the other methods take, for contexts X (M, D)."""
 
@@ -63,6 +70,11 @@ class GivenKernel(Persistent):
 
     def __init__(self, covariance: Covariance) -> None:
         self.covariance = covariance
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel itself."""
+        return self.covariance.kernel
 
     def prepare(self, X: FloatArray) -> Prepared:
         """Return the contexts as they are."""

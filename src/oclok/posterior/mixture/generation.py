@@ -7,6 +7,8 @@ per update, so that no round stalls, and then takes over.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from oclok.persistence import Persistent
@@ -51,6 +53,18 @@ class Generation(Persistent):
         for member in self.members:
             member.learn(X, (y - self.offset) / self.unit, weights)
         self.learned += len(y)
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return a function that takes back what is learned from now on."""
+        things = [self, *self.members, *(member.regression for member in self.members)]
+        states = [dict(vars(thing)) for thing in things]
+
+        def undo() -> None:
+            for thing, state in zip(things, states, strict=True):
+                vars(thing).clear()
+                vars(thing).update(state)
+
+        return undo
 
     def catch_up(self, known: Observations, worth: FloatArray, new: int) -> None:
         """Learn some outcomes of the past, and more than the `new` ones that have come since.

@@ -47,7 +47,7 @@ class OutcomeKind(NamedTuple):
         is_integer = len(y) >= LEAST_INTEGERS and bool((y == np.floor(y)).all())
         return cls(low, high, float(y.mean()), is_binary, is_integer)
 
-    def factor(self, mean: FloatArray) -> FloatArray | float:
+    def factor(self, mean: FloatArray) -> FloatArray:
         """Return what standard deviations at means (M,) are multiplied by."""
         if self.is_binary:
             p = np.clip((mean - self.low) / (self.high - self.low), 0.0, 1.0)
@@ -56,5 +56,5 @@ class OutcomeKind(NamedTuple):
         elif self.is_integer and self.low == 0.0 < self.mean:
             relative = np.maximum(mean, 0.0) / self.mean
         else:
-            return 1.0
+            return np.ones(len(mean))
         return np.clip(np.sqrt(relative), LEAST, MOST)

@@ -9,6 +9,9 @@
 Where contexts return, what stays with them is learned on top (`memory.py`). With kernels given,
 there are neither trees nor memory, but a Gaussian process per kernel and noise level, weighed by
 their evidence (`members.py`).
+
+One long file, since kernels, trees, memory and weights change together: in `update`, `correct`,
+`discount` and when a generation takes over.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,19 +30,20 @@ from oclok.posterior.base import Innovations, Posterior
 from oclok.posterior.dictionary import DictionaryPosterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import std_of
-from oclok.posterior.mixture.basis import Features, GivenKernel
+from oclok.posterior.mixture.basis import GivenKernel
 from oclok.posterior.mixture.columns import ColumnMap, Offered
 from oclok.posterior.mixture.generation import Generation, Search, sampled, unit_of
-from oclok.posterior.mixture.members import Member, covariance, moments, weights_of
-from oclok.posterior.mixture.memory import Memory, Recalled, keys
+from oclok.posterior.mixture.members import Member, moments, weights_of
+from oclok.posterior.mixture.memory import Memory
 from oclok.posterior.mixture.outcomes import OutcomeKind
+from oclok.posterior.mixture.prediction import MixturePrediction
 from oclok.posterior.mixture.predictive import Predictive
 from oclok.posterior.mixture.relevance import RelevanceKernel, prior_theta
 from oclok.posterior.mixture.stacking import Stack
 from oclok.posterior.mixture.trees import TREES, ExtraTrees
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import ContextsLike, Prediction
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import as_outcomes, as_positive, check_kernel
 
 if TYPE_CHECKING:
@@ -122,7 +125,11 @@ class MixturePosterior(Posterior):
         members, unit = self._in_use()
         share = self._share
         rows = [
-            (share * float(w), unit**2 * m.scale * _as_kernel(m), unit**2 * m.scale * m.ratio)
+            (
+                share * float(w),
+                unit**2 * m.scale * m.regression.prior.kernel,
+                unit**2 * m.scale * m.ratio,
+            )
             for w, m in zip(weights_of(members), members, strict=True)
         ]
         if share < 1:
@@ -202,14 +209,15 @@ class MixturePosterior(Posterior):
         base = gp + (1 - self._share) * apart
         variance += self._stack.variance * apart**2
         recalled = self._memory.recall(X)
-        s, own = self._memory.kept(recalled, left, self._unexplained)
-        mean = base + s * (recalled.mean - base)
-        std = std_of((1 - s) ** 2 * variance + own)
+        kept, own = self._memory.kept(recalled, left, self._unexplained)
+        mean = base + kept * (recalled.mean - base)
+        factor = self._kind.factor(mean)
         return MixturePrediction(
             X,
             mean,
-            std * self._kind.factor(mean),
-            model=self,
+            std_of((1 - kept) ** 2 * variance + own) * factor,
+            members=members,
+            unit=unit,
             parts=parts,
             gp=gp,
             trees=trees,
@@ -217,28 +225,13 @@ class MixturePosterior(Posterior):
             variance=variance,
             left=left,
             recalled=recalled,
+            kept=kept,
+            own=own,
+            factor=factor,
+            doubt=math.sqrt(self._stack.variance),
+            range=self.range,
             version=self._version,
         )
-
-    def joint(self, f: MixturePrediction) -> FloatArray:
-        """Return the joint covariance, shape (M, M), of a prediction."""
-        members, unit = self._in_use(f.contexts)
-        total = unit**2 * covariance(members, weights_of(members), f.parts)
-        apart = math.sqrt(self._stack.variance) * (f.trees - f.gp)
-        total += np.multiply.outer(apart, apart)
-        s, own = self._of_their_own(f)
-        total *= np.multiply.outer(1 - s, 1 - s)
-        if own.any():
-            is_same = np.unique(keys(f.contexts), return_inverse=True)[1]
-            total += (is_same[:, None] == is_same) * np.multiply.outer(own, own)
-        factor = np.broadcast_to(self._kind.factor(f.mean), len(total))
-        total *= np.multiply.outer(factor, factor)
-        return total
-
-    def _of_their_own(self, f: MixturePrediction) -> tuple[FloatArray, FloatArray]:
-        """Return s (M,), and the std (M,) of what contexts have of their own beside `left`."""
-        s, own = self._memory.kept(f.recalled, f.left, self._unexplained)
-        return s, std_of(own - (1 - s) ** 2 * f.left)
 
     def predictive(self, contexts: ContextsLike) -> Predictive:
         """Return the distributions of outcomes at `contexts` (M, D)."""
@@ -250,30 +243,8 @@ class MixturePosterior(Posterior):
     def sample_paths(
         self, contexts: ContextsLike, count: int, rng: np.random.Generator
     ) -> FloatArray:
-        """Return `count` samples of f at `contexts` (M, D), within the range; (count, M).
-
-        What the basis functions do not represent is drawn independently for each context.
-        """
-        f = self.current(contexts)
-        members, unit = self._in_use(f.contexts)
-        weights = weights_of(members)
-        mean = moments(members, weights, f.parts)[0]
-        s, own = self._of_their_own(f)
-        samples = []
-        for member, part, drawn in zip(
-            members, f.parts, rng.multinomial(count, weights), strict=True
-        ):
-            drawn_f = member.regression.sample(part, int(drawn), rng)
-            centre = member.regression.moments(part)[0]
-            samples.append(centre - mean + math.sqrt(member.scale) * (drawn_f - centre))
-        share = math.sqrt(self._stack.variance)
-        off = unit * rng.permutation(np.concatenate(samples))
-        off += share * np.multiply.outer(rng.standard_normal(count), f.trees - f.gp)
-        off *= 1 - s
-        if own.any():
-            first, of = np.unique(keys(f.contexts), return_index=True, return_inverse=True)[1:]
-            off += own * rng.standard_normal((count, len(first)))[:, of]
-        return np.clip(f.mean + off * self._kind.factor(f.mean), *self.range)
+        """Return `count` samples of f at `contexts` (M, D), within the range; (count, M)."""
+        return self.current(contexts).paths(count, rng)
 
     def offer(self, contexts: ContextsLike) -> None:
         """Tell which contexts (M, D) were available: how columns are spread is seen from them."""
@@ -287,7 +258,8 @@ class MixturePosterior(Posterior):
         y, w = self.checked_outcomes(outcomes, weights, len(X))
         before = self.current(contexts) if len(self) else None
         count = len(self)
-        saved = copy.copy(self._generation), _states(self._generation)
+        generation = self._generation
+        undo = None if generation is None else generation.snapshot()
         try:
             self.observations.extend(X, y, w)
             if self._generation is None or len(self) < FIRST_FIT:
@@ -298,10 +270,9 @@ class MixturePosterior(Posterior):
                 self._generation.learn(X, y, w * self._memory.weights(seen))
         except BaseException:
             self.observations.truncate(count)
-            self._generation = saved[0]
-            for thing, state in saved[1]:
-                thing.__dict__.clear()
-                thing.__dict__.update(state)
+            self._generation = generation
+            if undo is not None:
+                undo()
             raise
         if before is not None:
             self._judge(before, y)
@@ -446,19 +417,17 @@ class MixturePosterior(Posterior):
     def _judge(self, before: MixturePrediction, y: FloatArray) -> None:
         """Take note of how far off a prediction was."""
         factor = self._kind.factor(before.mean)
-        recalled, unexplained = before.recalled, self._unexplained
         if len(self._forest):
-            s, _ = self._memory.kept(recalled, before.left, unexplained)
-            self._stack.see(y - before.gp, y - before.trees, (1 - s) ** 2)
-        if recalled.weight.any():
-            squares = np.square(factor)
+            self._stack.see(y - before.gp, y - before.trees, (1 - before.kept) ** 2)
+        if before.recalled.weight.any():
+            squares = factor**2
             self._memory.judge(
                 y,
                 before.base,
                 before.variance * squares,
                 before.left * squares,
-                unexplained * squares,
-                recalled,
+                self._unexplained * squares,
+                before.recalled,
                 self.range if self._kind.is_binary else None,
             )
         noise = self.noise_std * factor
@@ -504,57 +473,3 @@ class MixturePosterior(Posterior):
         self._version, self._seen = object(), None
         if self._kernels is None:
             self._memory.fill(*self.observations.at(slice(len(self))))
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class MixturePrediction(Prediction):
-    """A prediction with the members' features, and the means of members and trees."""
-
-    model: MixturePosterior
-    parts: list[Features]
-    gp: FloatArray
-    trees: FloatArray
-    base: FloatArray
-    variance: FloatArray
-    left: FloatArray
-    recalled: Recalled
-    version: object
-
-    def at(self, positions: IntArray) -> MixturePrediction:
-        """Return the prediction of the contexts at `positions`, shape (K,)."""
-        fields: dict[str, Any] = {
-            name: getattr(self, name)[positions]
-            for name in ("gp", "trees", "base", "variance", "left")
-        }
-        fields["parts"] = [part.at(positions) for part in self.parts]
-        fields["recalled"] = Recalled(*(values[positions] for values in self.recalled))
-        return replace(self, **self._rows(positions), **fields)
-
-    def covariance(self) -> FloatArray:
-        """Return the joint covariance of f at the contexts, shape (M, M)."""
-        return self.model.joint(self)
-
-
-def _states(generation: Generation | None) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the members' states, to be restored if an update fails."""
-    if generation is None:
-        return []
-    found: list[tuple[Any, dict[str, Any]]] = [(generation, dict(generation.__dict__))]
-    for member in generation.members:
-        found.append((member, dict(member.__dict__)))
-        found.append((member.regression, dict(member.regression.__dict__)))
-    return found
-
-
-def _as_kernel(member: Member) -> Kernel:
-    """Return a member's kernel; of the default one what is not linear or additive."""
-    from sklearn.gaussian_process.kernels import RBF, Matern
-
-    prior = member.regression.prior
-    if isinstance(prior, GivenKernel):
-        return prior.covariance.kernel
-    assert isinstance(prior, RelevanceKernel)
-    lengthscales = np.full(prior.dimension, 1e5)
-    lengthscales[prior.columns.active] = 1 / np.sqrt(prior.relevance)
-    kernel: Kernel = prior.smooth * RBF(lengthscales) + prior.rough * Matern(lengthscales, nu=2.5)
-    return kernel

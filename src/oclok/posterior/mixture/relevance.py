@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dsymv
@@ -27,6 +27,9 @@ from oclok.posterior.linalg import add_to_diagonal
 from oclok.posterior.mixture.basis import Prepared
 from oclok.posterior.mixture.columns import ColumnMap
 from oclok.typing import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
 
 #: Variance of the constant, where outcomes have variance 1.
 CONSTANT = 4.0
@@ -73,9 +76,14 @@ class RelevanceKernel(Persistent):
         return flat + (self.smooth + self.rough)
 
     @property
-    def dimension(self) -> int:
-        """D."""
-        return int(self.columns.dimension)
+    def kernel(self) -> Kernel:
+        """What is neither linear nor additive of it, for mapped contexts."""
+        from sklearn.gaussian_process.kernels import RBF, Matern
+
+        scales = np.full(self.columns.dimension, 1e5)
+        scales[self.columns.active] = 1 / np.sqrt(self.relevance)
+        kernel: Kernel = self.smooth * RBF(scales) + self.rough * Matern(scales, nu=2.5)
+        return kernel
 
     def _state(self) -> dict[str, Any]:
         return {"columns": self.columns, "theta": self.theta}
