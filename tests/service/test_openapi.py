@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
-from oclok.agent.features import KINDS
+from oclok.agent.schema import KINDS
 from oclok.oracles.arguments import parameters_of
 from oclok.oracles.json_form import _kinds
 from oclok.service import forms

@@ -11,9 +11,8 @@ from typing import Literal
 import numpy as np
 
 from oclok.agent.decisions import Status
-from oclok.agent.features import Category, Ignored, Number, Vector
 from oclok.agent.feedback import PATIENCE, Feedback
-from oclok.agent.schema import Schema
+from oclok.agent.schema import Category, Ignored, Number, Schema, Vector
 from oclok.persistence import Persistent
 from oclok.typing import BoolArray, FloatArray, IntArray
 
@@ -279,7 +278,7 @@ class FeatureWatch(Persistent):
         varies = self.high > self.low
         return [
             name
-            for name, columns in schema.slices().items()
+            for name, columns in schema.slices.items()
             if columns.stop > columns.start and not varies[columns].any()
         ]
 
@@ -287,14 +286,14 @@ class FeatureWatch(Persistent):
         """Return which share of late arms has a feature outside of its range."""
         return {
             name: float(self.outside[columns].max())
-            for name, columns in schema.slices().items()
+            for name, columns in schema.slices.items()
             if isinstance(schema.features[name], Number | Vector)
         }
 
     def unknown(self, schema: Schema) -> dict[str, float]:
         """Return which share of late arms has a value of a category that has no column."""
         shares = {}
-        for name, columns in schema.slices().items():
+        for name, columns in schema.slices.items():
             feature = schema.features[name]
             if isinstance(feature, Category) and feature.buckets:
                 first = columns.start + len(feature.values or ())
