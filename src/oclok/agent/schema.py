@@ -225,7 +225,8 @@ class Number(Feature):
         )
 
     def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        assert self.mean is not None and self.scale is not None, "fitted before it encodes"
+        assert self.mean is not None  # a feature is fitted before it encodes
+        assert self.scale is not None
         x = as_numbers(column)
         gaps = np.isnan(x)
         into[:, 0] = np.where(gaps, 0.0, (x - self.mean) / self.scale)
