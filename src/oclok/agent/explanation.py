@@ -104,7 +104,7 @@ def explained(
     decision: AgentDecision, record: Record, learned: Decisions, oracle: Oracle | None = None
 ) -> Explanation:
     """Return why `decision` came out as it did, with what is known by now."""
-    offer = decision._known_offer()
+    offer = decision.known_offer
     reasons = _reasons(offer, decision, oracle)
     outcomes = {
         arm: outcome

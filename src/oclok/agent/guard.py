@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 #: Contexts that are looked at again, at most; half of them are settled when they are more.
 MOST_ROWS = 256
 #: n starts here, and the first FIRST decisions are the baseline's.
-START, FIRST = 2, 2
+START, FIRST = 3, 2
 #: Standard deviations by which every arm is taken to be off, in favour of the baseline.
-INFORMED = 0.5
+INFORMED = 0.25
 #: Samples of f that bound a reward which is no sum.
 SAMPLES = 128
 

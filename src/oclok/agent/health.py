@@ -172,7 +172,7 @@ def _outcomes(feedback: Feedback) -> Iterator[Finding]:
             f"lately {outcome:g} of arm {arm!r} in decision {decision!r}; accept() learns one of "
             "them, outcome_range= says what is possible",
         )
-    learned, forgotten = feedback.outcomes.count, feedback.decisions.tally[Status.NEVER_CAME]
+    learned, forgotten = feedback.learned, feedback.decisions.tally[Status.NEVER_CAME]
     if learned + forgotten >= LEAST_OUTCOMES and forgotten > LOST * (learned + forgotten):
         yield Finding(
             "lost",
