@@ -27,14 +27,17 @@ MOST_REGRET = 1.3
 POOR = ("random", "worst")
 
 
+BEST = TopK(K)
+
+
 @dataclass(frozen=True)
 class Problem:
     """A world, a baseline, what may be chosen, and after how many decisions outcomes come."""
 
     world: str
     baseline: str
-    oracle: Oracle = TopK(K)
-    name: str = f"best {K}"
+    oracle: Oracle = BEST
+    name: str = f"sum of {K}"
     delay: int = 0
 
 
@@ -98,7 +101,7 @@ def _row(problem: Problem, runs: int, rounds: int) -> Row:
 
 
 def _played(problem: Problem, seed: int, rounds: int, guard: float | None) -> list[float]:
-    """Return the least share of the baseline's reward, regret, decisions left, baseline's regret."""
+    """Return the least share of the baseline's reward, regret, decisions left, its regret."""
     rng = np.random.default_rng(seed)
     kernel, f, D = WORLDS[problem.world](rng)
     features: dict[str, Any] = {

@@ -47,7 +47,7 @@ MOST_ROWS = 256
 #: n starts here, and the first FIRST decisions are the baseline's.
 START, FIRST = 3, 2
 #: Standard deviations by which every arm is taken to be off, in favour of the baseline.
-INFORMED = 0.25
+INFORMED = 0.15
 #: Samples of f that bound a reward which is no sum.
 SAMPLES = 128
 
