@@ -8,7 +8,7 @@ import sys
 from oclok import __version__
 
 #: Commands of the service, which needs nothing of the extra `bench`.
-SERVICE = ("serve", "keys", "replay", "export", "check", "agents")
+SERVICE = ("serve", "keys", "replay", "export", "evaluate", "check", "agents")
 
 
 def main() -> None:

@@ -117,7 +117,7 @@ class Agent(Persistent):
             policy = UCB(posterior=model, outcome_range=outcome_range)
         self.policy = policy
         self.mode: Literal["live", "shadow"] = mode
-        self._rollout = _as_rollout(mode, holdout, baseline, guard)
+        self._rollout = Rollout(mode, holdout, baseline, guard)
         self._declared = features if isinstance(features, Schema | None) else Schema(features)
         self._schema: Schema | None = None
         self._feedback = Feedback(self.policy, outcome_range, deadline, default_outcome)
@@ -428,7 +428,7 @@ class Agent(Persistent):
         The lift begins anew, as groups of different sizes cannot be put together; the guard keeps
         its savings if its share and the baseline are the same.
         """
-        new, old = _as_rollout(mode, holdout, baseline, guard), self._rollout
+        new, old = Rollout(mode, holdout, baseline, guard), self._rollout
         self._tick()
         if old.promise == new.promise:
             new.guard = old.guard
@@ -639,14 +639,3 @@ class Agent(Persistent):
         self._reported = set(state["_reported"])
         self._version = None
         self._set_up(time.time)
-
-
-def _as_rollout(
-    mode: str, holdout: float, baseline: str | Mapping[str, Any] | None, guard: float | None
-) -> Rollout:
-    """Return who decides, checked."""
-    if mode not in ("live", "shadow"):
-        raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
-    if mode == "shadow" and (holdout or guard is not None):
-        raise InputError('holdout= and guard= need mode="live": in shadow another system decides')
-    return Rollout(holdout, baseline, guard)

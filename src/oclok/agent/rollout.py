@@ -40,8 +40,18 @@ class Rollout(Persistent):
     """The share of decisions that the agent makes; arguments as for `Agent`."""
 
     def __init__(
-        self, holdout: float, baseline: str | Mapping[str, Any] | None, guard: float | None
+        self,
+        mode: str,
+        holdout: float,
+        baseline: str | Mapping[str, Any] | None,
+        guard: float | None,
     ) -> None:
+        if mode not in ("live", "shadow"):
+            raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
+        if mode == "shadow" and (holdout or guard is not None):
+            raise InputError(
+                'holdout= and guard= need mode="live": in shadow another system decides'
+            )
         self.holdout = as_holdout(holdout)
         self.baseline = None if baseline is None else Baseline(baseline)
         self.guard = None if guard is None else Guard(guard)
