@@ -14,6 +14,8 @@ A decision takes one row; each of its chosen arms takes one row of another table
 A decision is open while an arm waits. The latest `remember` settled ones are kept, so that
 repeated outcomes are recognised and wrong ones can be corrected; older ones are dropped, and
 feedback to them is refused. Rows of dropped decisions are reclaimed when they are half of all.
+
+The file is longer than most: nobody else may know how the tables are laid out.
 """
 
 from __future__ import annotations
@@ -334,10 +336,8 @@ class Decisions(Persistent):
     def _reclaim(self) -> None:
         """Move what is kept to the front of fresh tables."""
         rows, counts, places = self._kept(sorted(self._row.values()))
-        for name in _PER_DECISION:
-            self._tables[name] = self._tables[name][rows]
-        for name in _PER_ARM:
-            self._tables[name] = self._tables[name][places]
+        for name, table in self._tables.items():
+            self._tables[name] = table[rows if name in _PER_DECISION else places]
         self._contexts = self._contexts.kept(places)
         self._tables["start"] = np.concatenate([[0], np.cumsum(counts)[:-1]])[: len(rows)]
         self._ids = [self._ids[row] for row in rows.tolist()]

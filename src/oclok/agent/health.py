@@ -168,8 +168,8 @@ def _outcomes(feedback: Feedback) -> Iterator[Finding]:
             "quarantine",
             "warning",
             f"{len(quarantined)} outcomes cannot be right given the others and were not learned, "
-            f"lately {outcome:g} of arm {arm!r} in decision {decision!r}; accept() learns one of "
-            "them, outcome_range= says what is possible",
+            f"the latest {outcome:g} of arm {arm!r} in decision {decision!r}; accept() learns one "
+            "of them, outcome_range= says what is possible",
         )
     learned, forgotten = feedback.learned, feedback.decisions.tally[Status.NEVER_CAME]
     if learned + forgotten >= LEAST_OUTCOMES and forgotten > LOST * (learned + forgotten):
