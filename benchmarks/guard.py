@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
-from benchmarks.report import Result, Row, Target, say
+from benchmarks.report import Result, Row, Target, say, table
 from oclok import Agent
 from oclok.oracles import Knapsack, Oracle, TopK
 from oclok.policies import UCB
 
 RUNS, ROUNDS, ARMS, K = 100, 150, 20, 3
 SHARE, DELTA = 0.05, 0.05
+#: The guard's constants were chosen on seeds below this one.
+FIRST_SEED = 5_000
 LEVEL, SPREAD, NOISE_STD = 4.0, 0.5, 1.0
 #: Most regret, over the unguarded agent's, where the baseline is poor.
 MOST_REGRET = 1.3
@@ -80,10 +82,11 @@ def run(quick: bool) -> Result:
 
 
 def _row(problem: Problem, runs: int, rounds: int) -> Row:
-    guarded = np.array([_played(problem, seed, rounds, SHARE) for seed in range(runs)])
+    seeds = range(FIRST_SEED, FIRST_SEED + runs)
+    guarded = np.array([_played(problem, seed, rounds, SHARE) for seed in seeds])
     unguarded = math.nan
     if problem.baseline in POOR:
-        free = np.array([_played(problem, seed, rounds, None) for seed in range(runs)])
+        free = np.array([_played(problem, seed, rounds, None) for seed in seeds])
         unguarded = free[:, 1].mean()
     least, regret, left, of_baseline = guarded.T
     return {
@@ -173,4 +176,5 @@ WORLDS = {"linear": _linear, "smooth": _smooth}
 
 
 if __name__ == "__main__":
-    print(run("--quick" in sys.argv).markdown())
+    result = run("--quick" in sys.argv)
+    print(f"{result.markdown()}\n\n{table([target.row() for target in result.targets])}")
