@@ -8,6 +8,7 @@ path; lists are checked value by value, so that text never passes for a number.
 from __future__ import annotations
 
 import datetime
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ ArmId: TypeAlias = str | int
 #: A column: a NumPy array with a dtype of its own, or a list of Python values.
 Column: TypeAlias = "np.ndarray[Any, Any] | list[Any]"
 #: The first Monday of NumPy's calendar: hours are counted from it.
-_MONDAY = np.datetime64("1970-01-05T00:00:00", "us")
+_START, _HOUR = datetime.datetime(1970, 1, 5), datetime.timedelta(hours=1)
+_MONDAY = np.datetime64(_START, "us")
 
 
 class Labels(list[Any]):
@@ -174,10 +176,14 @@ def _check_distinct(values: list[Any], what: str) -> None:
 
 def as_numbers(column: Column) -> FloatArray:
     """Return numbers as floats, shape (M,); NaN where missing."""
-    array = np.asarray(column) if _is_plain(column, (float, int, bool)) else None
-    if array is None or array.dtype.kind not in "biuf":
-        array = np.array([_as_number(v, i) for i, v in enumerate(column)])
-    x = array.astype(np.float64)
+    is_array = isinstance(column, np.ndarray) and column.dtype.kind in "biuf"
+    try:
+        is_plain = is_array or _is_plain(column, (float, int, bool, type(None)))
+        x = np.array(column, dtype=np.float64) if is_plain else None
+    except OverflowError:  # an integer beyond all floats, refused below with its position
+        x = None
+    if x is None:
+        x = np.array([_as_number(value, position) for position, value in enumerate(column)])
     if np.count_nonzero(np.abs(x) > LARGEST_CONTEXT):
         position = int(np.argmax(np.abs(x) > LARGEST_CONTEXT))
         raise ColumnError(f"expected a finite number; got {x[position]}", position)
@@ -226,11 +232,11 @@ def as_vectors(column: Column, length: int | None) -> FloatArray:
 
 def as_hours(column: Column) -> FloatArray:
     """Return times as hours since a Monday, by their own clock, shape (M,); NaN where missing."""
-    times = column
-    if not isinstance(column, np.ndarray) or column.dtype.kind != "M":
-        times = [_as_time(value, position) for position, value in enumerate(column)]
-    hours = (np.asarray(times, dtype="datetime64[us]") - _MONDAY) / np.timedelta64(1, "h")
-    return np.asarray(hours, dtype=np.float64)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
+        hours = (column.astype("datetime64[us]") - _MONDAY) / np.timedelta64(1, "h")
+        return np.asarray(hours, dtype=np.float64)
+    times = (_as_time(value, position) for position, value in enumerate(column))
+    return np.array([math.nan if time is None else (time - _START) / _HOUR for time in times])
 
 
 def is_missing(value: Any) -> bool:
@@ -255,7 +261,7 @@ def is_time(value: Any) -> bool:
 
 
 def _is_plain(column: Column, types: tuple[type, ...]) -> bool:
-    return isinstance(column, np.ndarray) or set(map(type, column)) <= set(types)
+    return set(map(type, column)) <= set(types)
 
 
 def _as_number(value: Any, position: int) -> float:
@@ -292,16 +298,16 @@ def _as_row(value: Any, position: int) -> FloatArray:
     return row
 
 
-def _as_time(value: Any, position: int) -> np.datetime64 | datetime.datetime:
+def _as_time(value: Any, position: int) -> datetime.datetime | None:
+    """Return a time by its own clock; None if it is missing."""
     time = _parsed(value) if isinstance(value, str) else value
-    if type(time) is datetime.datetime:  # the usual case first
+    if type(time) is not datetime.datetime:
+        if is_missing(value) or value != value:  # NaT differs from itself
+            return None
+        if isinstance(time, np.datetime64):
+            time = time.astype("datetime64[us]").item()
+    if isinstance(time, datetime.datetime):
         return time.replace(tzinfo=None) if time.tzinfo else time
-    if is_missing(value) or value != value:  # NaT differs from itself
-        return np.datetime64("NaT")
-    if isinstance(time, np.datetime64):
-        return time
-    if isinstance(time, datetime.datetime):  # a pandas Timestamp
-        return time.replace(tzinfo=None)
     raise ColumnError(f"expected a time, or an ISO 8601 text; got {_short(value)}", position)
 
 
