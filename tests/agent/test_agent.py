@@ -304,6 +304,7 @@ def test_a_random_policys_propensities_are_in_the_decision() -> None:
     plain = new_agent(policy=BayesUCB(RBF(0.5), 0.3)).decide(POOL)
     assert plain.offer.propensity is None
     assert "propensity" not in plain.table()
+    assert plain.to_dict()["chosen"][0].keys() == {"id", "mean", "std", "index"}
 
 
 def test_a_decision_in_the_place_of_its_id_is_an_error_that_says_so():

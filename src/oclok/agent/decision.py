@@ -109,6 +109,17 @@ class AgentDecision:
         frame = pd.DataFrame(columns, index=pd.Index(offer.ids, name="arm"))
         return frame.sort_values("index", ascending=False, kind="stable")
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return id, round, and chosen arms with mean, std, index, propensity as plain values."""
+        arms: list[dict[str, Any]] = [{"id": arm} for arm in self.chosen]
+        for name in ("mean", "std", "index", "propensity"):
+            values = getattr(self.offer, name, None)
+            if self.offer is not None and values is not None:
+                for entry, place in zip(arms, self.offer.chosen.tolist(), strict=True):
+                    entry[name] = float(values[place])
+        proof = {} if self.is_exact is None else {"is_exact": self.is_exact}
+        return {"id": self.id, "round": self.round, "chosen": arms, **proof}
+
     @property
     def known_offer(self) -> Offer:
         """The offer; a `FeedbackError` if it is no longer kept."""
