@@ -27,6 +27,7 @@ NAMES = (
     "mixture",
     "offline",
     "agent",
+    "guard",
     "service",
     "pairs",
     "stages",

@@ -29,7 +29,7 @@ RNG = np.random.default_rng(0)
 )
 def test_a_rule_takes_the_first_by_its_column(rule: dict, expected: list[int]) -> None:
     baseline = Baseline(rule)
-    chosen = baseline.choose(TopK(2), baseline.index(ARMS), 4, RNG)
+    chosen = baseline.choose(TopK(2), ARMS, RNG)
     assert chosen.tolist() == expected
     p = baseline.propensities(TopK(2), 4, chosen, chosen, 0)
     assert p.arms[expected].tolist() == [1, 1]
@@ -39,7 +39,7 @@ def test_a_rule_takes_the_first_by_its_column(rule: dict, expected: list[int]) -
 
 def test_a_rule_ends_in_a_feasible_set() -> None:
     baseline, oracle = Baseline({"sort": "price"}), Knapsack([3.0, 1.0, 2.0, 9.0], 3.0)
-    chosen = baseline.choose(oracle, baseline.index(ARMS), 4, RNG)
+    chosen = baseline.choose(oracle, ARMS, RNG)
     assert chosen.tolist() == [1, 2]
 
 

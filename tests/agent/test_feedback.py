@@ -8,17 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok import Agent
-from oclok.agent.feedback import Recent
 from oclok.errors import FeedbackError, InputError, OutcomeError
 from oclok.oracles import TopK
-from oclok.persistence import dumps, loads
 from oclok.policies import BayesUCB
 
 DEADLINE = 10.0
@@ -299,17 +297,6 @@ def test_observations_are_learned_unless_they_cannot_be_right() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         agent_with(**settings)
-
-
-@given(st.lists(st.lists(st.floats(-9, 9), max_size=7), max_size=9), st.integers(1, 6))
-def test_the_latest_numbers_are_kept(parts: list[list[float]], size: int) -> None:
-    recent = Recent(size)
-    for part in parts:
-        recent.extend(part)
-        recent = loads(dumps(recent))  # type: ignore[assignment]
-    told = [number for part in parts for number in part]
-    np.testing.assert_array_equal(recent.values, told[-size:])
-    assert recent.count == len(told)
 
 
 def test_refusals_name_every_wrong_outcome_in_one_pass():

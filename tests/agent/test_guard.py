@@ -61,8 +61,8 @@ def test_without_it_more_is_lost() -> None:
     "oracle", [Knapsack([1.0] * ARMS, 3.0), TopK(3, reward=np.log1p)], ids=["knapsack", "log"]
 )
 def test_every_oracle_and_late_feedback_will_do(oracle: Oracle) -> None:
-    runs = [played(seed, "best", oracle, 40, delay=5) for seed in range(8)]
-    assert all(least >= 0.95 for least, _, _ in runs)
+    runs = [played(seed, "best", oracle, 40, delay=5) for seed in range(100)]
+    assert np.mean([least < 0.95 for least, _, _ in runs]) <= 0.05
     assert all(0 < guard.stepped_in <= guard.decisions == 40 for _, _, guard in runs)
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok import Agent
-from oclok.agent.health import FeatureWatch
+from oclok.agent.health import FeatureWatch, feature_findings
 from oclok.agent.schema import Schema
 from oclok.oracles import TopK
 from oclok.persistence import dumps, loads
@@ -205,32 +205,40 @@ def contexts(count: int, x: float = 1.0, others: float = 0.0, seed: int = 0) -> 
     return X
 
 
-def test_features_that_never_vary_are_told() -> None:
+def found(watch: FeatureWatch) -> dict[str, str]:
+    return {f"{f.kind} {f.subject}": f.message for f in feature_findings(SCHEMA, watch)}
+
+
+def test_features_that_never_vary_are_found() -> None:
     watch = FeatureWatch(SCHEMA.dimension)
-    watch.record(contexts(100))
-    assert watch.constant(SCHEMA) == ["y"]
+    for seed in range(3):
+        watch.record(contexts(100, seed=seed))
+    assert list(found(watch)) == ["constant y"]
 
 
 def test_the_share_outside_of_the_first_range_follows_what_comes() -> None:
     watch = FeatureWatch(SCHEMA.dimension)
     for seed in range(20):
         watch.record(contexts(100, seed=seed))
-    assert watch.moved(SCHEMA) == {"x": 0.0, "y": 0.0}
+    assert not watch.outside.any()
     for seed in range(100):
         watch.record(contexts(100, x=5.0, seed=seed))
     share = np.mean(np.random.default_rng(0).random(10_000) * 5 > 1.25)
-    assert abs(watch.moved(SCHEMA)["x"] - share) < 0.05
+    assert abs(watch.outside[0] - share) < 0.05
+    assert f"{watch.outside[0]:.0%} of late arms" in found(watch)["range x"]
     for seed in range(100):
         watch = loads(dumps(watch))  # type: ignore[assignment]
         watch.record(contexts(100, seed=seed))
-    assert watch.moved(SCHEMA)["x"] < 0.02
+    assert watch.outside[0] < 0.02
+    assert "range x" not in found(watch)
 
 
-def test_the_share_of_values_without_a_column_is_told() -> None:
+def test_the_share_of_values_without_a_column_is_found() -> None:
     watch = FeatureWatch(SCHEMA.dimension)
     for seed in range(20):
         watch.record(contexts(100, seed=seed))
-    assert watch.unknown(SCHEMA) == {"kind": 0.0}
+    assert "category kind" not in found(watch)
     for seed in range(100):
         watch.record(contexts(100, others=0.3, seed=seed))
-    assert abs(watch.unknown(SCHEMA)["kind"] - 0.3) < 0.1
+    share = int(found(watch)["category kind"].split("%")[0].split()[-1]) / 100
+    assert abs(share - 0.3) < 0.1

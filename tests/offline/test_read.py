@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +88,17 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         read_log(tmp_path / "nothing.parquet")
     with pytest.raises(InputError, match="at least 20 complete decisions"):
         evaluate(read_log(storage, "a"))
+
+
+def test_the_command_line_prints_the_estimates(tmp_path: Path) -> None:
+    service, storage = filled(tmp_path)
+    service.log.database.close()
+    command = [sys.executable, "-m", "oclok", "evaluate", "--storage", storage, "--agent"]
+    done = subprocess.run([*command, "a", "--policy", "random"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    expected = evaluate(read_log(storage, "a"), "random")
+    assert done.stdout == "".join(f"{estimate}\n" for estimate in expected)
+    for wrong, message in (("b", "no agent 'b'"), ("a --policy best", "policy must be one of")):
+        done = subprocess.run([*command, *wrong.split()], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert message in done.stderr

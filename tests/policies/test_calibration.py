@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from functools import cache
 from typing import Any
 
@@ -221,7 +222,8 @@ def test_where_the_data_contradict_the_model_there_is_no_regret_to_believe() -> 
 @pytest.mark.parametrize("kind", ["normal", "clicks", "counts"])
 def test_the_default_model_raises_no_alarm_whatever_outcomes_are(kind: str) -> None:
     alarms = 0
-    for seed in range(6):
+    runs = int(os.environ.get("OCLOK_RUNS", "6"))  # 100 for figures to quote
+    for seed in range(runs):
         rng = np.random.default_rng(seed)
         policy = UCB(width=1.0, oracle=TopK(5))
         for _ in range(30):
@@ -234,7 +236,8 @@ def test_the_default_model_raises_no_alarm_whatever_outcomes_are(kind: str) -> N
             }
             policy.update(decision, draws[kind])
         alarms += policy.calibration().verdict != "neither"
-    assert alarms == 0
+    print(f"{kind}: {alarms} alarms in {runs} runs")
+    assert alarms <= 0.02 * runs
 
 
 def test_residuals_in_which_f_has_a_share_weigh_more_in_the_second_test() -> None:

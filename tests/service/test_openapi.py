@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
-from oclok.agent.features import KINDS
+from oclok.agent.schema import KINDS
 from oclok.oracles.arguments import oracle_kinds, parameters_of
 from oclok.service import forms
 

@@ -1,32 +1,35 @@
 """The agent: a policy for arms with names, whose feedback comes late, twice, wrong or never.
 
-An agent is a state machine: its state is a function of its settings, its seed, the calls of
-`decide`, `learn`, `observe`, `accept` and `expire` in their order, and what its clock said at
-each. Nothing else changes it, so that a log of these calls rebuilds it.
+An agent is a state machine: its state is a function of its settings, the calls of `decide`,
+`learn`, `observe`, `accept` and `expire` in their order, and the time of each. Nothing else
+changes it, so that a log of these calls rebuilds it.
+
+The file is long because all public methods share one lock; each is a few lines.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any, Literal, Self
+from dataclasses import replace
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 
 from oclok.agent import files
 from oclok.agent.arms import ArmId, Arms, as_arms
-from oclok.agent.decision import AgentDecision, Offer, Offers
+from oclok.agent.decision import AgentDecision, Offer, Offers, Proposal
 from oclok.agent.decisions import History, Status
 from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.guard import GuardReport, Step
 from oclok.agent.health import FeatureWatch, Finding, examine, report
 from oclok.agent.lift import Lift, assign
-from oclok.agent.request import Proposal, Request
 from oclok.agent.rollout import Choice, Rollout
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
@@ -36,11 +39,25 @@ from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies import UCB, Played, Policy
 from oclok.policies.base import MOST_PENDING
+from oclok.posterior import MixturePosterior
 from oclok.typing import ArrayLike, FloatArray, IntArray
 from oclok.validation import as_count, as_outcomes
 
-#: Health is looked at every so many decisions.
+#: Health is examined every CHECKED_EVERY decisions.
 CHECKED_EVERY = 250
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _locked(method: Method) -> Method:
+    """Hold the agent's lock during a call."""
+
+    @functools.wraps(method)
+    def locked(self: Agent, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return cast("Method", locked)
 
 
 class Agent(Persistent):
@@ -49,10 +66,10 @@ class Agent(Persistent):
     Args:
         oracle: what may be chosen together; arguments may be names of columns.
         features: `{name: kind}`, see `oclok.agent.Schema`; by default inferred from the first arms.
-        outcome_range: (lowest, highest) outcome that is possible; others are refused. Without
-            one, outcomes that cannot be right given all others are quarantined.
-        deadline: seconds after which an outcome is no longer waited for.
-        default_outcome: learned in place of an outcome that did not come; nothing is if left out.
+        outcome_range: (lowest, highest) possible outcome; others are refused. Without one,
+            outcomes that cannot be right given all others are quarantined.
+        deadline: seconds after which an outcome is no longer awaited.
+        default_outcome: learned in place of an outcome that did not come; nothing if left out.
         policy: how to decide; by default a `UCB` that learns model, noise and how much to explore.
         mode: "live", or "shadow": another system decides, and the agent watches and learns.
         holdout: share of decisions, in [0, 1), that the baseline makes: the control group of
@@ -60,8 +77,8 @@ class Agent(Persistent):
         baseline: how it was done before, a rule: "chosen", "uniform", {"sort": column} or
             {"score": column}; see `oclok.agent.baseline`.
         guard: share of the baseline's reward that may be lost at any time; see `guard_report`.
-        seed: of the agent's own randomness; a random policy has a seed of its own.
-        explainable: for how many of the latest decisions `explain` knows all arms.
+        seed: of the default policy's model; other policies have a seed of their own.
+        explainable: number of latest decisions whose arms are kept for `explain`.
         clock: returns the time in seconds.
 
     Examples:
@@ -95,9 +112,12 @@ class Agent(Persistent):
         if policy is not None and not isinstance(policy, Policy):
             raise InputError(f"policy must be an oclok.policies.Policy; got {policy!r}")
         self.oracle = oracle
-        self.policy = UCB(outcome_range=outcome_range) if policy is None else policy
+        if policy is None:
+            model = None if seed is None else MixturePosterior(seed=seed)
+            policy = UCB(posterior=model, outcome_range=outcome_range)
+        self.policy = policy
         self.mode: Literal["live", "shadow"] = mode
-        self._rollout = _as_rollout(mode, holdout, baseline, guard)
+        self._rollout = Rollout(mode, holdout, baseline, guard)
         self._declared = features if isinstance(features, Schema | None) else Schema(features)
         self._schema: Schema | None = None
         self._feedback = Feedback(self.policy, outcome_range, deadline, default_outcome)
@@ -105,7 +125,6 @@ class Agent(Persistent):
         self._watch: FeatureWatch | None = None
         self._shadow = Shadow()
         self._reported: set[str] = set()
-        self._rng = np.random.default_rng(seed)
         self._now = -math.inf
         self._version: str | None = None
         self._set_up(clock)
@@ -128,21 +147,20 @@ class Agent(Persistent):
             context: features of this decision, such as the user's, joined to every arm.
             oracle: for this decision only.
             include: ids of arms that must be chosen.
-            exclude: ids of arms that must not be.
+            exclude: ids of arms that must not be chosen.
             id: of the decision; made up if left out. The same id again gives the same decision.
-            chosen: ids of the arms that the deciding system has chosen, in shadow mode, or that
-                the baseline would choose, if that is "chosen".
-            unit: a user, say, who is to stay in the same group; the decision's id if left out.
+            chosen: ids of the arms that the other system chooses, in shadow mode, or the
+                baseline, if that is "chosen".
+            unit: keeps a user, say, in the same group; the decision's id if left out.
         """
         if id is not None and not isinstance(id, str):
             raise InputError(f"id must be a string; got {id!r}")
-        joined = as_arms(arms).joined(context)
-        request = self._request(joined, oracle, include, exclude, chosen, unit)
+        offered = as_arms(arms).joined(context)
         with self._lock:
             now = self._tick()
             if id is not None and id in self._feedback.decisions:
                 return self._again(id)
-            proposal = self._proposed(request, id)
+            proposal = self._proposed(offered, oracle, include, exclude, id, chosen, unit)
             self._commit(*proposal, now)
             return proposal.decision
 
@@ -159,12 +177,12 @@ class Agent(Persistent):
         """Return what `decide` would decide, and change nothing; `record` makes it happen.
 
         For agents that are built from a log: a decision is proposed, written to the log, and
-        recorded by all who read it. Nothing waits for it if the policy says `is_concurrent`.
+        recorded by all who read it. It takes no lock if the policy says `is_concurrent`.
         """
-        request = self._request(arms, oracle, include, exclude, chosen, unit)
         with nullcontext() if getattr(self.policy, "is_concurrent", False) else self._lock:
-            return self._proposed(request, id)
+            return self._proposed(as_arms(arms), oracle, include, exclude, id, chosen, unit)
 
+    @_locked
     def record(
         self,
         decision: AgentDecision,
@@ -172,29 +190,28 @@ class Agent(Persistent):
         played: Played | None = None,
         step: Step | None = None,
     ) -> None:
-        """Take note of a decision that was proposed, here or by an agent in another process.
+        """Record a decision that was proposed, here or by an agent in another process.
 
         Args:
             decision: with its offer. One whose id is known changes nothing.
-            schema: what the first decision of an agent has inferred of its arms.
+            schema: inferred from the arms of the agent's first decision.
             played: of the proposal; made of the offer, with no oracle, if left out.
             step: of the guard.
         """
-        if decision.offer is None:
-            raise InputError(f"decision {decision.id!r} has no offer: it cannot be recorded")
         offer = decision.offer
-        with self._lock:
-            now = self._tick()
-            if decision.id not in self._feedback.decisions:
-                known = played or Played(offer.contexts, None, offer.chosen)
-                self._commit(decision, self._schema or schema, known, step, now)
+        if offer is None:
+            raise InputError(f"decision {decision.id!r} has no offer: it cannot be recorded")
+        now = self._tick()
+        if decision.id not in self._feedback.decisions:
+            played = played or Played(offer.contexts, None, offer.chosen)
+            self._commit(decision, self._schema or schema, played, step, now)
 
     def encode(self, arms: Any, schema: Schema | None = None) -> FloatArray:
         """Return the features of `arms` as the model sees them, shape (M, D).
 
         Args:
             arms: as for `decide`; columns that are no features are skipped.
-            schema: stands in for the agent's own until it has one.
+            schema: used until the agent has its own.
         """
         known = self._schema or schema
         if known is None:
@@ -211,33 +228,28 @@ class Agent(Persistent):
         schema: Schema | None = None,
     ) -> tuple[FloatArray, Oracle]:
         """Return the features of `arms` as `encode` does, and the oracle of a decision on them."""
-        known = self._schema or schema
-        if known is None:
-            raise InputError("the agent has no schema yet: it is inferred from the first arms")
-        offered = as_arms(arms)
-        included = offered.positions(include, "include")
-        excluded = offered.positions(exclude, "exclude")
-        made, _ = self._oracle_for(oracle, offered, included, excluded)
-        return known.encode(offered, frozenset(offered.names)), made
+        known = as_arms(arms)
+        made = self._oracle_for(
+            oracle, known, known.positions(include, "include"), known.positions(exclude, "exclude")
+        )
+        return self.encode(known, schema), made
 
+    @_locked
     def __repr__(self) -> str:
-        with self._lock:
-            waiting = self._feedback.decisions.waiting
-        policy = type(self.policy).__name__
+        waiting, policy = self._feedback.decisions.waiting, type(self.policy).__name__
         return f"<Agent: oracle={self.oracle!r}, {policy}, {waiting} outcomes awaited>"
 
+    @_locked
     def learn(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
     ) -> Learned:
         """Learn `{arm id: outcome}` of a decision's chosen arms: all at once or in pieces.
 
         The same outcome again is accepted and ignored. Another one is a `FeedbackError`, and
-        nothing is learned, unless `correct=True`: then it takes the place of the one before,
-        also of the default outcome of a deadline. None and NaN stand for outcomes not seen.
+        nothing is learned, unless `correct=True`: then it replaces the one before, also the
+        default outcome of a deadline. None and NaN stand for outcomes not seen.
         """
-        with self._lock:
-            now = self._tick()
-            return self._feedback.learn(decision_id, outcomes, correct, now)
+        return self._feedback.learn(decision_id, outcomes, correct, self._tick())
 
     def observe(self, arms: Any, outcomes: ArrayLike) -> None:
         """Learn from the past: `arms`, as for `decide`, and the outcome of each, in their order.
@@ -246,122 +258,110 @@ class Agent(Persistent):
         """
         offered = as_arms(arms)
         y = as_outcomes(outcomes, len(offered))
-        columns = frozenset(() if self.oracle is None else self.oracle.columns)
-        encoded = self._encoded(offered, columns)
         with self._lock:
             self._tick()
-            schema, X = encoded or self._inferred(offered, columns)
+            schema, X = self._encoded(offered, self._usual_columns)
             self._feedback.observe(X, y, offered.ids)
             self._schema = schema
 
+    @_locked
     def accept(self, decision_id: str, arm_id: ArmId) -> None:
         """Learn an outcome that was quarantined."""
-        with self._lock:
-            self._tick()
-            self._feedback.accept(decision_id, arm_id)
+        self._tick()
+        self._feedback.accept(decision_id, arm_id)
 
+    @_locked
     def expire(self) -> int:
         """Stop waiting for outcomes past the deadline, and return how many there were.
 
         Every other call does this first; calling it in the background keeps those short.
         """
-        with self._lock:
-            waiting = self._feedback.decisions.waiting
-            self._tick()
-            return waiting - self._feedback.decisions.waiting
+        waiting = self._feedback.decisions.waiting
+        self._tick()
+        return waiting - self._feedback.decisions.waiting
 
+    @_locked
     def explain(
         self,
         decision_id: str,
         decision: AgentDecision | None = None,
         oracle: Oracle | None = None,
     ) -> Explanation:
-        """Return what was thought of every arm of a decision, and why it was chosen or not.
+        """Return mean, std and index of every arm of a decision, and why it was chosen or not.
 
         Args:
             decision_id: the id of the decision.
-            decision: the decision itself, if somebody else has kept its arms.
+            decision: the decision itself, if its arms are kept elsewhere.
             oracle: made for these arms; it names the constraint that kept an arm out.
         """
-        with self._lock:
-            record = self._feedback.decisions.record(decision_id)
-            kept = self._offers[decision_id] if decision is None else decision
-            return explained(kept, record, self._feedback.decisions, oracle)
+        record = self._feedback.decisions.record(decision_id)
+        kept = self._offers[decision_id] if decision is None else decision
+        return explained(kept, record, self._feedback.decisions, oracle)
 
+    @_locked
     def outcomes_of(self, decision_id: str) -> dict[ArmId, tuple[str, float | None]]:
-        """Return of each chosen arm what became of its outcome, in a word, and the outcome."""
-        with self._lock:
-            record = self._feedback.decisions.record(decision_id)
-            return {
-                arm: (Status(status).word, None if math.isnan(y) else y)
-                for arm, status, y in zip(
-                    record.arms, record.status.tolist(), record.outcomes.tolist(), strict=True
-                )
-            }
+        """Return the status of each chosen arm's outcome, in a word, and the outcome."""
+        record = self._feedback.decisions.record(decision_id)
+        known = zip(record.arms, record.status.tolist(), record.outcomes.tolist(), strict=True)
+        return {arm: (Status(s).word, None if math.isnan(y) else y) for arm, s, y in known}
 
+    @_locked
     def knows(self, decision_id: str) -> bool:
         """Return whether a decision is open, or was settled recently enough to be remembered."""
-        with self._lock:
-            return decision_id in self._feedback.decisions
+        return decision_id in self._feedback.decisions
 
+    @_locked
     def late(self, now: float) -> int:
         """Return how many decisions will expire at the next call if the time is `now`."""
-        with self._lock:
-            deadline = self._feedback.deadline
-            return 0 if deadline is None else len(self._feedback.decisions.due(now - deadline))
+        deadline = self._feedback.deadline
+        return 0 if deadline is None else len(self._feedback.decisions.due(now - deadline))
 
+    @_locked
     def overdue(self, now: float) -> int:
         """Return how many open decisions have waited past the deadline, or unusually long."""
-        with self._lock:
-            return len(self._feedback.overdue(now))
+        return len(self._feedback.overdue(now))
 
     def with_status(self, status: str, before: int, start: str = "") -> list[str]:
-        """Return decisions of rounds below `before` that have an outcome of a status.
+        """Return decisions that have an outcome with this status, latest first.
 
         Args:
             status: in a word, as in `outcomes_of`.
-            before: a round.
-            start: what their ids begin with.
+            before: only decisions of earlier rounds.
+            start: of their ids.
         """
         kept = self.history()
         rows = np.unique(kept.row[kept.status == Status[status.upper()]])
         rows = rows[kept.round[rows] < before][::-1]
         return [kept.ids[row] for row in rows.tolist() if kept.ids[row].startswith(start)]
 
+    @_locked
     def counts(self) -> dict[str, int]:
-        """Return open decisions, outcomes of decisions by status, and outcomes observed besides."""
-        with self._lock:
-            decisions = self._feedback.decisions
-            tally = {status.word: int(decisions.tally[status]) for status in Status}
-            return {
-                "open_decisions": len(decisions),
-                **tally,
-                "observed": self._feedback.observed,
-            }
+        """Return the number of open decisions, of outcomes by status, and of those observed."""
+        decisions = self._feedback.decisions
+        tally = {status.word: int(decisions.tally[status]) for status in Status}
+        return {"open_decisions": len(decisions), **tally, "observed": self._feedback.observed}
 
+    @_locked
     def mean_outcome(self) -> float:
         """Return the mean of recent outcomes; NaN before there are any."""
-        with self._lock:
-            values = self._feedback.outcomes.values
-            return float(values.mean()) if len(values) else math.nan
+        values = self._feedback.outcomes
+        return float(values.mean()) if len(values) else math.nan
 
+    @_locked
     def history(self, since: float = -math.inf) -> History:
-        """Return decisions made at `since` or later: open ones, and the latest that are settled."""
-        with self._lock:
-            return self._feedback.decisions.history(since)
+        """Return decisions made at `since` or later: open ones, and the latest settled ones."""
+        return self._feedback.decisions.history(since)
 
     def check(self, arms: Any) -> None:
-        """Raise what `observe` would say of the features of `arms`; change nothing."""
-        offered = as_arms(arms)
-        columns = frozenset(() if self.oracle is None else self.oracle.columns)
-        if self._encoded(offered, columns) is None:
-            self._inferred(offered, columns)
+        """Raise the error that `observe` would raise for the features of `arms`."""
+        self._encoded(as_arms(arms), self._usual_columns)
 
+    @_locked
     def adopt(self, schema: Schema) -> None:
         """Take a schema that was inferred before, unless there is one."""
-        with self._lock:
-            self._schema = self._schema or schema
+        self._schema = self._schema or schema
 
+    @_locked
     def change(
         self,
         oracle: Oracle | None,
@@ -373,19 +373,16 @@ class Agent(Persistent):
         guard: float | None = None,
     ) -> None:
         """Change settings from now on; what was learned stays. See `roll_out` for the lift."""
-        with self._lock:
-            self.roll_out(mode, holdout, baseline, guard)
-            feedback = self._feedback
-            new = Feedback(self.policy, feedback.outcome_range, deadline, default_outcome)
-            feedback.deadline, feedback.default_outcome = new.deadline, new.default_outcome
-            self.oracle = oracle
+        self.roll_out(mode, holdout, baseline, guard)
+        self._feedback.set_deadline(deadline, default_outcome)
+        self.oracle = oracle
 
+    @_locked
     def refusals(
         self, decision_id: str, outcomes: Mapping[ArmId, float | None], correct: bool = False
     ) -> dict[ArmId, str]:
         """Return which of these outcomes `learn` would refuse, and why; change nothing."""
-        with self._lock:
-            return self._feedback.refusals(decision_id, outcomes, correct)
+        return self._feedback.refusals(decision_id, outcomes, correct)
 
     @property
     def is_new(self) -> bool:
@@ -396,29 +393,29 @@ class Agent(Persistent):
         """Take the time from another clock from now on."""
         self._clock = clock
 
+    @_locked
     def health(self) -> list[Finding]:
-        """Return what whoever runs the agent should know, worst first; empty when all is well.
+        """Return findings for the operator, worst first; empty when all is well.
 
-        It is looked at every 250 decisions as well; what is new is logged by `oclok.agent`.
+        It is examined every 250 decisions as well; new findings are logged by `oclok.agent`.
         """
-        with self._lock:
-            now = self._tick()
-            findings = examine(self._feedback, self._schema, self._watch, now)
-            self._reported = report(findings, self._reported)
-            return findings
+        findings = examine(self._feedback, self._schema, self._watch, self._tick())
+        self._reported = report(findings, self._reported)
+        return findings
 
+    @_locked
     def lift(self, level: float = 0.95) -> Lift:
         """Return what the agent earns per decision beyond the baseline, which has the holdout."""
-        with self._lock:
-            self._tick()
-            return self._feedback.decisions.lift.lift(level)
+        self._tick()
+        return self._feedback.decisions.lift.lift(level)
 
+    @_locked
     def guard_report(self) -> GuardReport | None:
         """Return how often the guard stepped in, and its assumptions; None without a guard."""
-        with self._lock:
-            guard, judged = self._rollout.guard, getattr(self.policy, "calibration", None)
-            return None if guard is None else guard.report(None if judged is None else judged())
+        guard, judged = self._rollout.guard, getattr(self.policy, "calibration", None)
+        return None if guard is None else guard.report(None if judged is None else judged())
 
+    @_locked
     def roll_out(
         self,
         mode: Literal["live", "shadow"] = "live",
@@ -431,30 +428,28 @@ class Agent(Persistent):
         The lift begins anew, as groups of different sizes cannot be put together; the guard keeps
         its savings if its share and the baseline are the same.
         """
-        new = _as_rollout(mode, holdout, baseline, guard)
-        with self._lock:
-            self._tick()
-            old = self._rollout
-            if old.promise == new.promise:
-                new.guard = old.guard
-            if (old.holdout, old.rule) != (new.holdout, new.rule):
-                self._feedback.decisions.start_over()
-            self.mode, self._rollout = mode, new
+        new, old = Rollout(mode, holdout, baseline, guard), self._rollout
+        self._tick()
+        if old.promise == new.promise:
+            new.guard = old.guard
+        if (old.holdout, old.rule) != (new.holdout, new.rule):
+            self.restart_lift()
+        self.mode, self._rollout = mode, new
 
+    @_locked
     def restart_lift(self) -> None:
         """Begin the lift anew: decisions so far no longer count."""
-        with self._lock:
-            self._feedback.decisions.start_over()
+        self._feedback.decisions.start_over()
 
+    @_locked
     def comparison(self, level: float = 0.95, policy: Policy | None = None) -> Comparison:
         """Return how often the agent would have chosen otherwise in shadow mode, and the gain.
 
         Args:
             level: of the interval.
-            policy: whose posterior is asked; the agent's if left out.
+            policy: whose posterior estimates the gain; the agent's if left out.
         """
-        with self._lock:
-            return self._shadow.comparison(policy or self.policy, level)
+        return self._shadow.comparison(policy or self.policy, level)
 
     @property
     def schema(self) -> Schema | None:
@@ -466,14 +461,14 @@ class Agent(Persistent):
         """How many decisions wait for outcomes."""
         return len(self._feedback.decisions)
 
+    @_locked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one file, atomically.
 
-        A file that was changed since this agent loaded or saved it, by another process, say, is
-        not overwritten: a `StorageError` says so.
+        A file that another process changed since this agent loaded or saved it is not
+        overwritten: a `StorageError` says so.
         """
-        with self._lock:
-            self._version = files.save(self, path, self._version)
+        self._version = files.save(self, path, self._version)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], clock: Callable[[], float] = time.time) -> Self:
@@ -484,7 +479,7 @@ class Agent(Persistent):
         return agent
 
     def _set_up(self, clock: Callable[[], float]) -> None:
-        """Make what is not saved."""
+        """Set the attributes that are not saved."""
         self._clock = clock
         self._lock = threading.RLock()
 
@@ -494,82 +489,93 @@ class Agent(Persistent):
         self._feedback.expire(self._now)
         return self._now
 
+    @property
+    def _usual_columns(self) -> frozenset[str]:
+        """Columns that the oracle reads; they need not be features."""
+        return frozenset(() if self.oracle is None else self.oracle.columns)
+
     def _oracle_for(
         self, oracle: Oracle | None, arms: Arms, included: IntArray, excluded: IntArray
-    ) -> tuple[Oracle, frozenset[str]]:
-        """Return the oracle made for these arms, and columns that need not be features."""
-        asked = self.oracle if oracle is None else oracle
-        if asked is None:
+    ) -> Oracle:
+        """Return the oracle of a decision, resolved for its arms."""
+        made = self.oracle if oracle is None else oracle
+        if made is None:
             raise OracleError(
                 "no oracle: give one to the agent, or to decide(arms, oracle=…) each time"
             )
-        if not isinstance(asked, Oracle):
-            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {asked!r}")
-        usual = () if self.oracle is None else self.oracle.columns
-        columns = frozenset((*usual, *asked.columns, *self._rollout.columns))
-        if asked.columns:
-            asked = asked.resolve(arms.column)
+        if not isinstance(made, Oracle):
+            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {made!r}")
+        if made.columns:
+            made = made.resolve(arms.column)
         if included.size or excluded.size:
-            asked = asked.given(include=included, exclude=excluded)
-        return asked, columns
+            made = made.given(include=included, exclude=excluded)
+        return made
 
-    def _encoded(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray] | None:
-        """Return the features as numbers if they are known: a schema, once there, never changes."""
-        schema = self._schema
-        return None if schema is None else (schema, schema.encode(arms, also))
-
-    def _inferred(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray]:
-        """Return what `_encoded` does, with a schema that is taken from these arms if need be."""
-        schema = self._schema
+    def _encoded(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray]:
+        """Return the schema, inferred from these arms if they are the first, and the contexts."""
+        schema, declared = self._schema, self._declared
         if schema is None:
-            declared = self._declared
             schema = Schema.infer(arms) if declared is None else declared.fitted(arms, also)
         return schema, schema.encode(arms, also)
 
-    def _told(self, arms: Arms, chosen: Iterable[ArmId] | None) -> IntArray | None:
-        """Return the positions of what another system, or the baseline, chooses."""
-        is_needed = self.mode == "shadow" or self._rollout.needs_chosen
-        if (chosen is not None) != is_needed:
+    def _proposed(
+        self,
+        arms: Arms,
+        oracle: Oracle | None,
+        include: Iterable[ArmId],
+        exclude: Iterable[ArmId],
+        name: str | None,
+        chosen: Iterable[ArmId] | None,
+        unit: str | None,
+    ) -> Proposal:
+        """Return the decision under the id `name`, which has changed nothing yet."""
+        if unit is not None and not isinstance(unit, str):
+            raise InputError(f"unit must be a string; got {unit!r}")
+        if (chosen is not None) != (self.mode == "shadow" or self._rollout.needs_chosen):
             raise InputError(
                 'chosen= is what another system chooses, for mode="shadow" or baseline="chosen" '
                 f"and only there; the mode is {self.mode!r}, chosen is {chosen!r}"
             )
-        return None if chosen is None else np.sort(arms.positions(chosen, "chosen"))
-
-    def _request(
-        self,
-        arms: Any,
-        oracle: Oracle | None,
-        include: Iterable[ArmId],
-        exclude: Iterable[ArmId],
-        chosen: Iterable[ArmId] | None,
-        unit: str | None,
-    ) -> Request:
-        """Return what was asked for, checked, with the oracle made for these arms."""
-        if unit is not None and not isinstance(unit, str):
-            raise InputError(f"unit must be a string; got {unit!r}")
-        offered = as_arms(arms)
-        included = offered.positions(include, "include")
-        excluded = offered.positions(exclude, "exclude")
-        told = self._told(offered, chosen)
-        asked, columns = self._oracle_for(oracle, offered, included, excluded)
-        encoded = self._encoded(offered, columns)
-        return Request(offered, asked, columns, included, excluded, told, unit, encoded)
-
-    def _proposed(self, request: Request, name: str | None) -> Proposal:
-        """Return what the policy makes of a request."""
-        schema, X = request.encoded or self._inferred(request.arms, request.columns)
-        made = self.policy.propose(X, request.oracle, self._waiting())
-        noise = self.policy.noise_std
+        theirs = None if chosen is None else np.sort(arms.positions(chosen, "chosen"))
+        included, excluded = arms.positions(include, "include"), arms.positions(exclude, "exclude")
+        resolved = self._oracle_for(oracle, arms, included, excluded)
+        columns = () if oracle is None else oracle.columns
+        also = self._usual_columns.union(columns, self._rollout.columns)
+        schema, X = self._encoded(arms, also)
+        made = self.policy.propose(X, resolved, self._waiting())
+        noise_std = self.policy.noise_std
         name = made.decision.id if name is None else name
-        if self.mode == "shadow":
-            assert request.told is not None
-            likely = Propensities(np.full(len(X), np.nan), math.nan)
-            choice = Choice(request.told, "baseline", 0, likely)
+        if theirs is not None and self.mode == "shadow":
+            choice = Choice(theirs, "baseline", Propensities(np.full(len(X), np.nan), math.nan))
         else:
-            unit = name if request.unit is None else request.unit
-            choice = self._rollout.choose(self.policy, made, request.arms, request.told, unit, name)
-        return request.proposal(name, schema, made, choice, noise)
+            choice = self._rollout.choose(self.policy, made, arms, theirs, unit or name, name)
+        likely = choice.propensities
+        offer = Offer(
+            arms.ids,
+            made.contexts,
+            made.belief.index,
+            made.belief.mean,
+            made.belief.std,
+            choice.super_arm,
+            included,
+            excluded,
+            None if likely is None else likely.arms,
+            noise_std,
+            1.0 if likely is None else likely.super_arm,
+            0 if likely is None else likely.draws,
+        )
+        decision = AgentDecision(
+            name,
+            made.decision.round,
+            [arms.ids[place] for place in choice.super_arm.tolist()],
+            made.decision.is_exact,
+            [arms.ids[place] for place in made.decision.super_arm.tolist()],
+            offer,
+            choice.group,
+            choice.step is not None and choice.step.stepped_in,
+            unit,
+        )
+        return Proposal(decision, schema, replace(made, super_arm=choice.super_arm), choice.step)
 
     def _waiting(self) -> FloatArray | tuple[()]:
         """Return the contexts (P, D) of arms whose outcomes are outstanding, if they matter."""
@@ -586,25 +592,21 @@ class Agent(Persistent):
         step: Step | None,
         now: float,
     ) -> None:
-        """Let a proposed decision happen."""
+        """Make a proposed decision happen."""
         self.policy.commit(played)
         if step is not None and self._rollout.guard is not None:
             self._rollout.guard.record(step, played.contexts, played.super_arm)
         self._schema = schema
-        assert decision.offer is not None
-        self._keep(decision, decision.offer, now)
-
-    def _keep(self, decision: AgentDecision, offer: Offer, now: float) -> None:
-        """Take note of a decision that was just made."""
-        taken = offer.chosen
+        offer = decision.offer
+        assert offer is not None
         self._feedback.decisions.add(
             decision.id,
             now,
             decision.chosen,
-            offer.contexts[taken],
+            offer.contexts[offer.chosen],
             decision.round,
-            offer.column("mean")[taken] if offer.is_informed else np.nan,
-            offer.column("std")[taken],
+            offer.column("mean")[offer.chosen] if offer.is_informed else np.nan,
+            offer.column("std")[offer.chosen],
             offer.noise_std,
             self._rollout.group_of(decision.group),
             assign(decision.unit or decision.id, 0.0).bucket,
@@ -613,7 +615,7 @@ class Agent(Persistent):
         if self.mode == "shadow":
             preferred = set(decision.preferred)
             places = [place for place, arm in enumerate(offer.ids) if arm in preferred]
-            self._shadow.record(offer.contexts, np.array(places, dtype=np.intp), taken)
+            self._shadow.record(offer.contexts, np.array(places, dtype=np.intp), offer.chosen)
         self._watch = self._watch or FeatureWatch(offer.contexts.shape[1])
         self._watch.record(offer.contexts)
         if self.policy.round % CHECKED_EVERY == 0:
@@ -637,14 +639,3 @@ class Agent(Persistent):
         self._reported = set(state["_reported"])
         self._version = None
         self._set_up(time.time)
-
-
-def _as_rollout(
-    mode: str, holdout: float, baseline: str | Mapping[str, Any] | None, guard: float | None
-) -> Rollout:
-    """Return who decides, checked."""
-    if mode not in ("live", "shadow"):
-        raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
-    if mode == "shadow" and (holdout or guard is not None):
-        raise InputError('holdout= and guard= need mode="live": in shadow another system decides')
-    return Rollout(holdout, baseline, guard)

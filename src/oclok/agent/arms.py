@@ -1,15 +1,15 @@
 """The arms of one decision: ids, and one column of values per feature name.
 
-Arms are a pandas DataFrame indexed by id, or `{id: {feature: value}}`. Both become columns here.
-In a column that is not a NumPy array of numbers, booleans or times, None is the only missing value.
-
-`as_numbers`, `as_categories`, … turn a column into an array with NaN for missing values. Arrays
-take a fast path; lists are checked value by value, so that text never passes for a number.
+Arms are a pandas DataFrame indexed by id, or `{id: {feature: value}}`. `as_numbers`,
+`as_categories`, … turn a column into an array with NaN for missing values. Arrays take a fast
+path; lists are checked value by value, so that text never passes for a number.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +26,8 @@ ArmId: TypeAlias = str | int
 #: A column: a NumPy array with a dtype of its own, or a list of Python values.
 Column: TypeAlias = "np.ndarray[Any, Any] | list[Any]"
 #: The first Monday of NumPy's calendar: hours are counted from it.
-_MONDAY = np.datetime64("1970-01-05T00:00:00", "us")
+_START, _HOUR = datetime.datetime(1970, 1, 5), datetime.timedelta(hours=1)
+_MONDAY = np.datetime64(_START, "us")
 
 
 class Labels(list[Any]):
@@ -74,8 +75,8 @@ class Arms:
         """Return where arms with these `ids` stand; an id that is not there is an error."""
         if isinstance(ids, str | int):
             raise InputError(f"{argument} must be a list of arm ids; got {ids!r}")
-        place = {arm: position for position, arm in enumerate(self.ids)}
         wanted = list(dict.fromkeys(map(as_id, ids)))
+        place = {arm: position for position, arm in enumerate(self.ids)} if wanted else {}
         unknown = [arm for arm in wanted if arm not in place]
         if unknown:
             raise InputError(
@@ -86,10 +87,7 @@ class Arms:
 
 
 def as_arms(arms: Any) -> Arms:
-    """Return `arms`, a DataFrame indexed by id or `{id: {feature: value}}`, as columns.
-
-    Arms that are columns already are returned as they are.
-    """
+    """Return `arms`, a DataFrame indexed by id, `{id: {feature: value}}` or `Arms`, as `Arms`."""
     if isinstance(arms, Arms):
         return arms
     if isinstance(arms, Mapping):
@@ -104,16 +102,13 @@ def as_arms(arms: Any) -> Arms:
 
 def _from_mapping(arms: Mapping[Any, Mapping[str, Any]]) -> Arms:
     ids, rows = _as_ids(arms), list(arms.values())
-    wrong = [i for i, row in enumerate(rows) if not isinstance(row, Mapping)]
-    if wrong:
-        raise InputError(
-            f"arm {ids[wrong[0]]!r} must be a dict {{feature: value}}; got {rows[wrong[0]]!r}"
-        )
+    for arm, row in zip(ids, rows, strict=True):
+        if type(row) is not dict and not isinstance(row, Mapping):
+            raise InputError(f"arm {arm!r} must be a dict {{feature: value}}; got {row!r}")
     names: dict[str, None] = dict.fromkeys(rows[0])
     for row in rows:
         if row.keys() != names.keys():
             names.update(dict.fromkeys(row))
-
     return Arms(ids, _as_names(names), cache(lambda name: [row.get(name) for row in rows]))
 
 
@@ -126,16 +121,15 @@ def _from_frame(frame: Any) -> Arms:
 def _from_series(series: Any) -> Column:
     """Return a pandas column as an array of numbers, booleans or times, or as a list."""
     dtype = series.dtype
+    array: np.ndarray[Any, Any] | None = None
     if isinstance(dtype, np.dtype):
-        if dtype.kind in "biufM":
-            array: np.ndarray[Any, Any] = series.to_numpy()
-            return array
+        array = series.to_numpy() if dtype.kind in "biufM" else None
     elif dtype.kind == "M":  # with a time zone: its own clock counts
-        wall: np.ndarray[Any, Any] = series.dt.tz_localize(None).to_numpy()
-        return wall
+        array = series.dt.tz_localize(None).to_numpy()
     elif dtype.kind in "iuf" and not hasattr(series, "cat"):
-        numbers: np.ndarray[Any, Any] = series.to_numpy(dtype=float, na_value=np.nan)
-        return numbers
+        array = series.to_numpy(dtype=float, na_value=np.nan)
+    if array is not None:
+        return array
     values: list[Any] = Labels(series.tolist()) if hasattr(series, "cat") else series.tolist()
     if len(set(map(type, values))) > 1:  # NaN, NaT and NA have types of their own
         for position in np.flatnonzero(series.isna().to_numpy()).tolist():
@@ -150,10 +144,7 @@ def _as_ids(ids: Iterable[Any]) -> list[ArmId]:
         raise InputError("no arms: at least one is needed")
     if not set(map(type, result)) <= {str, int}:
         result = [as_id(arm) for arm in result]
-    if len(set(result)) < len(result):
-        seen: set[ArmId] = set()
-        twice = next(arm for arm in result if arm in seen or seen.add(arm))  # type: ignore[func-returns-value]
-        raise InputError(f"arm ids must be distinct; {twice!r} is there more than once")
+    _check_distinct(result, "arm ids")
     return result
 
 
@@ -173,18 +164,26 @@ def _as_names(names: Iterable[Any]) -> list[str]:
     wrong = [name for name in result if not isinstance(name, str)]
     if wrong:
         raise InputError(f"names of features must be strings; got {wrong[0]!r}")
-    if len(set(result)) < len(result):
-        twice = next(name for name in result if result.count(name) > 1)
-        raise InputError(f"names of features must be distinct; {twice!r} is there more than once")
+    _check_distinct(result, "names of features")
     return result
+
+
+def _check_distinct(values: list[Any], what: str) -> None:
+    if len(set(values)) < len(values):
+        [(twice, _)] = Counter(values).most_common(1)
+        raise InputError(f"{what} must be distinct; {twice!r} is there more than once")
 
 
 def as_numbers(column: Column) -> FloatArray:
     """Return numbers as floats, shape (M,); NaN where missing."""
-    array = np.asarray(column) if _is_plain(column, (float, int, bool)) else None
-    if array is None or array.dtype.kind not in "biuf":
-        array = np.array([_as_number(v, i) for i, v in enumerate(column)])
-    x = array.astype(np.float64)
+    is_array = isinstance(column, np.ndarray) and column.dtype.kind in "biuf"
+    try:
+        is_plain = is_array or _is_plain(column, (float, int, bool, type(None)))
+        x = np.array(column, dtype=np.float64) if is_plain else None
+    except OverflowError:  # an integer beyond all floats, refused below with its position
+        x = None
+    if x is None:
+        x = np.array([_as_number(value, position) for position, value in enumerate(column)])
     if np.count_nonzero(np.abs(x) > LARGEST_CONTEXT):
         position = int(np.argmax(np.abs(x) > LARGEST_CONTEXT))
         raise ColumnError(f"expected a finite number; got {x[position]}", position)
@@ -211,37 +210,33 @@ def as_categories(column: Column) -> list[str | int | None]:
 
 def as_vectors(column: Column, length: int | None) -> FloatArray:
     """Return lists of `length` numbers as rows, shape (M, length); NaN where missing."""
-    whole = _as_rows(column)
-    if whole is not None and length in (None, whole.shape[1]):
-        return whole
-    rows: list[FloatArray | None] = []
-    for position, value in enumerate(column):
-        if is_missing(value):
-            rows.append(None)
+    rows = [None if is_missing(v) else _as_row(v, i) for i, v in enumerate(column)]
+    known = [row for row in rows if row is not None]
+    if length is None and not known:
+        raise ColumnError("expected lists of numbers; none of the arms has one")
+    length = len(known[0]) if length is None else length
+    X = np.full((len(rows), length), np.nan)
+    for position, row in enumerate(rows):
+        if row is None:
             continue
-        row = _as_row(value, position)
-        length = len(row) if length is None else length
         if len(row) != length:
             raise ColumnError(f"expected a list of {length} numbers; got {len(row)}", position)
-        rows.append(row)
-    if not length:
-        raise ColumnError("expected lists of numbers; none of the arms has one")
-    gap = np.full(length, np.nan)
-    return np.array([gap if row is None else row for row in rows])
+        X[position] = row
+    is_bad = ~(np.abs(X) <= LARGEST_CONTEXT).all(axis=1)
+    is_bad[[row is None for row in rows]] = False
+    if is_bad.any():
+        position = int(np.argmax(is_bad))
+        raise ColumnError(f"expected finite numbers; got {_short(column[position])}", position)
+    return X
 
 
 def as_hours(column: Column) -> FloatArray:
     """Return times as hours since a Monday, by their own clock, shape (M,); NaN where missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
-        times = column.astype("datetime64[us]")
-    else:
-        try:
-            clock: Column = column if _are_zoneless(column) else _as_times(column)
-            times = np.array(clock, dtype="datetime64[us]")
-        except ValueError:  # a text that only looks like a time
-            times = np.array(_as_times(column), dtype="datetime64[us]")
-    hours = (times - _MONDAY) / np.timedelta64(1, "h")
-    return np.asarray(hours, dtype=np.float64)
+        hours = (column.astype("datetime64[us]") - _MONDAY) / np.timedelta64(1, "h")
+        return np.asarray(hours, dtype=np.float64)
+    times = (_as_time(value, position) for position, value in enumerate(column))
+    return np.array([math.nan if time is None else (time - _START) / _HOUR for time in times])
 
 
 def is_missing(value: Any) -> bool:
@@ -266,7 +261,7 @@ def is_time(value: Any) -> bool:
 
 
 def _is_plain(column: Column, types: tuple[type, ...]) -> bool:
-    return isinstance(column, np.ndarray) or set(map(type, column)) <= set(types)
+    return set(map(type, column)) <= set(types)
 
 
 def _as_number(value: Any, position: int) -> float:
@@ -293,20 +288,6 @@ def _as_category(value: Any, position: int) -> str | int | None:
     raise ColumnError(f"expected a string or an integer; got {_short(value)}", position)
 
 
-def _as_rows(column: Column) -> FloatArray | None:
-    """Return lists of numbers as rows, all at once; None unless that is plainly what they are."""
-    if not set(map(type, column)) <= {list, tuple, np.ndarray}:
-        return None
-    try:
-        rows = np.array(list(column))
-    except ValueError:
-        return None
-    is_good = rows.ndim == 2 and rows.dtype.kind in "biuf" and rows.size
-    if not (is_good and (np.abs(rows) <= LARGEST_CONTEXT).all()):
-        return None
-    return rows.astype(np.float64)
-
-
 def _as_row(value: Any, position: int) -> FloatArray:
     try:
         row = np.asarray(value)
@@ -314,36 +295,19 @@ def _as_row(value: Any, position: int) -> FloatArray:
         row = np.empty(0, dtype=object)
     if not is_list(value) or row.ndim != 1 or row.dtype.kind not in "biuf" or not row.size:
         raise ColumnError(f"expected a list of numbers; got {_short(value)}", position)
-    if not (np.abs(row) <= LARGEST_CONTEXT).all():
-        raise ColumnError(f"expected finite numbers; got {_short(value)}", position)
-    return row.astype(np.float64)
+    return row
 
 
-def _are_zoneless(column: Column) -> bool:
-    """Return whether all are times, or ISO 8601 texts, that NumPy reads as they are meant."""
-    types = set(map(type, column))
-    if types == {datetime.datetime}:
-        return not any(time.tzinfo for time in column)
-    if types != {str}:
-        return False
-    text = "".join(column)
-    if text.count("-") != 2 * len(column) or not set(text) <= set("0123456789-T :."):
-        return False
-    return all(len(t) >= 10 and t[4] == t[7] == "-" and _parsed(t[:10]) for t in set(column))
-
-
-def _as_times(column: Column) -> list[Any]:
-    return [_as_time(value, position) for position, value in enumerate(column)]
-
-
-def _as_time(value: Any, position: int) -> np.datetime64 | datetime.datetime:
-    if is_missing(value) or value != value:  # NaT differs from itself
-        return np.datetime64("NaT")
-    if isinstance(value, np.datetime64):
-        return value
+def _as_time(value: Any, position: int) -> datetime.datetime | None:
+    """Return a time by its own clock; None if it is missing."""
     time = _parsed(value) if isinstance(value, str) else value
+    if type(time) is not datetime.datetime:
+        if is_missing(value) or value != value:  # NaT differs from itself
+            return None
+        if isinstance(time, np.datetime64):
+            time = time.astype("datetime64[us]").item()
     if isinstance(time, datetime.datetime):
-        return time.replace(tzinfo=None)
+        return time.replace(tzinfo=None) if time.tzinfo else time
     raise ColumnError(f"expected a time, or an ISO 8601 text; got {_short(value)}", position)
 
 

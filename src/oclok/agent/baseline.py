@@ -1,6 +1,6 @@
-"""The way it was done before: the rule that decides for the control group and backs the guard.
+"""The baseline: the rule that decides for the control group and backs the guard.
 
-    "chosen"                                what the caller says, by `chosen=`, with each decision
+    "chosen"                                given by the caller, as `chosen=`, with each decision
     "uniform"                               at random, all feasible sets alike (see below)
     {"sort": "price"}                       the first that fit, cheapest first
     {"sort": "price", "descending": true}   … most expensive first
@@ -59,23 +59,9 @@ class Baseline(Persistent):
         """Whether the rule chooses at random."""
         return self.rule == "uniform"
 
-    def index(self, arms: Arms) -> FloatArray | None:
-        """Return the index (M,) that the oracle is given; None if the rule has none."""
-        if self.column is None:
-            return None
-        x = as_numbers(arms.column(self.column)) * self.sign
-        if "score" in self.rule:
-            return np.where(np.isnan(x), np.nanmin(x, initial=math.inf, where=~np.isnan(x)), x)
-        order = np.argsort(np.where(np.isnan(x), math.inf, x), kind="stable")
-        rank = np.empty(len(x))
-        rank[order] = np.arange(len(x))
-        return 1.0 - rank / len(x)
-
-    def choose(
-        self, oracle: Oracle, index: FloatArray | None, arms: int, rng: np.random.Generator
-    ) -> IntArray:
+    def choose(self, oracle: Oracle, arms: Arms, rng: np.random.Generator) -> IntArray:
         """Return the positions of the set that the rule chooses."""
-        return oracle(rng.random(arms) if index is None else index)
+        return np.asarray(oracle(rng.random(len(arms)) if self.is_random else self._index(arms)))
 
     def propensities(
         self, oracle: Oracle, arms: int, chosen: IntArray, played: IntArray, seed: int
@@ -85,8 +71,8 @@ class Baseline(Persistent):
         Args:
             oracle: of the decision.
             arms: M.
-            chosen: what the rule chose.
-            played: what is played, by the rule or by the agent.
+            chosen: the rule's set.
+            played: the rule's set, or the agent's.
             seed: of the draws, where the sets cannot be counted.
         """
         if not self.is_random:
@@ -99,9 +85,16 @@ class Baseline(Persistent):
         drawn = [oracle(rng.random(arms)) for _ in range(DRAWS)]
         return Propensities.counted(arms, [chosen, *drawn], played)
 
-    def to_json(self) -> str | dict[str, Any]:
-        """Return the rule as it was given."""
-        return self.rule
+    def _index(self, arms: Arms) -> FloatArray:
+        """Return the index (M,) for the oracle; missing values come last."""
+        assert self.column is not None
+        x = as_numbers(arms.column(self.column)) * self.sign
+        if "score" in self.rule:
+            return np.where(np.isnan(x), np.nanmin(x, initial=math.inf, where=~np.isnan(x)), x)
+        order = np.argsort(np.where(np.isnan(x), math.inf, x), kind="stable")
+        rank = np.empty(len(x))
+        rank[order] = np.arange(len(x))
+        return 1.0 - rank / len(x)
 
     def __repr__(self) -> str:
         return f"Baseline({self.rule!r})"

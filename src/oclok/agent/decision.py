@@ -1,11 +1,11 @@
-"""What an agent decided: arm ids, and what was thought of every arm offered."""
+"""An agent's decision: arm ids, and what the policy believed of every arm offered."""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from oclok.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Numbers kept in all contexts together: 32 MB.
+    from oclok.agent.guard import Step
+    from oclok.agent.schema import Schema
+    from oclok.policies import Played
+
+#: Most numbers in all contexts together: 32 MB.
 MOST_NUMBERS = 4_000_000
 
 
@@ -27,15 +31,15 @@ class Offer(Persistent):
     """The arms of one decision, as they were seen when it was made; arrays have shape (M,).
 
     Attributes:
-        ids: of all arms that were offered.
+        ids: of all arms offered.
         contexts: their features as numbers, (M, D).
-        index, mean, std: what the policy thought of them; None where it has no such thing.
+        index, mean, std: of each arm; None where the policy has no such thing.
         chosen, included, excluded: positions, ascending.
         propensity: probability of each arm to be chosen; None where nothing is random, or where
             another system decides.
-        super_arm_propensity: probability of the set that was chosen; NaN where it is not known.
-        propensity_draws: how many draws both are estimated from; 0 where they are exact.
         noise_std: of outcomes around f, as believed then; NaN where the policy has no such thing.
+        super_arm_propensity: probability of the chosen set; NaN where it is not known.
+        propensity_draws: number of draws both are estimated from; 0 where they are exact.
     """
 
     ids: list[ArmId]
@@ -53,7 +57,7 @@ class Offer(Persistent):
 
     @property
     def is_informed(self) -> bool:
-        """Whether the policy told arms apart: before its first outcomes all of them look alike."""
+        """Whether arms differ in their mean: before the first outcomes they do not."""
         return self.mean is not None and bool(np.ptp(self.mean))
 
     def column(self, name: str) -> FloatArray:
@@ -70,16 +74,16 @@ class AgentDecision:
     """One decision of an agent.
 
     Attributes:
-        id: by which `learn` and `explain` know it.
+        id: for `learn` and `explain`.
         round: the policy's round, counted from 1.
-        chosen: ids of the arms that are to be played, in the order in which they were offered.
+        chosen: ids of the arms to play, in the order in which they were offered.
         is_exact: whether the exact posterior provably chooses the same; None if nobody can tell.
-        preferred: what the agent would have chosen, where another system or the baseline decides;
-            else the same as `chosen`.
-        offer: everything that was thought of every arm; None if it is no longer kept.
+        preferred: ids of the arms that the agent would choose, where another system or the
+            baseline decides; else the same as `chosen`.
+        offer: all arms; None if it is no longer kept.
         group: "agent" or "baseline", the control group.
         stepped_in: whether the guard left the decision to the baseline.
-        unit: that the group was assigned by; the decision itself if None.
+        unit: assigns the group; the decision's id if None.
     """
 
     id: str
@@ -97,29 +101,28 @@ class AgentDecision:
         with needs("agent"):
             import pandas as pd
 
-        offer = self._known_offer()
-        is_chosen = np.zeros(len(offer.ids), dtype=bool)
-        is_chosen[offer.chosen] = True
+        offer = self.known_offer
         columns: dict[str, Any] = {n: offer.column(n) for n in ("mean", "std", "index")}
-        columns["chosen"] = is_chosen
+        columns["chosen"] = np.isin(np.arange(len(offer.ids)), offer.chosen)
         if offer.propensity is not None:
             columns["propensity"] = offer.propensity
         frame = pd.DataFrame(columns, index=pd.Index(offer.ids, name="arm"))
         return frame.sort_values("index", ascending=False, kind="stable")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return id, round, chosen arms with what was thought of them, as plain values."""
+        """Return id, round, and chosen arms with mean, std, index, propensity as plain values."""
         arms: list[dict[str, Any]] = [{"id": arm} for arm in self.chosen]
-        if self.offer is not None:
-            for entry, place in zip(arms, self.offer.chosen.tolist(), strict=True):
-                for name in ("mean", "std", "index", "propensity"):
-                    values = getattr(self.offer, name)
-                    if values is not None:
-                        entry[name] = float(values[place])
+        for name in ("mean", "std", "index", "propensity"):
+            values = getattr(self.offer, name, None)
+            if self.offer is not None and values is not None:
+                for entry, place in zip(arms, self.offer.chosen.tolist(), strict=True):
+                    entry[name] = float(values[place])
         proof = {} if self.is_exact is None else {"is_exact": self.is_exact}
         return {"id": self.id, "round": self.round, "chosen": arms, **proof}
 
-    def _known_offer(self) -> Offer:
+    @property
+    def known_offer(self) -> Offer:
+        """The offer; a `FeedbackError` if it is no longer kept."""
         if self.offer is None:
             raise FeedbackError(f"decision {self.id!r} is too long ago: its arms are not kept")
         return self.offer
@@ -128,12 +131,24 @@ class AgentDecision:
         return f"AgentDecision(id={self.id!r}, chosen={self.chosen!r})"
 
 
-class Offers(Persistent):
-    """The arms of the latest decisions; fewer where they are many.
+class Proposal(NamedTuple):
+    """A decision that has changed nothing yet.
 
-    Args:
-        most: how many decisions are kept.
+    Attributes:
+        decision: with its offer.
+        schema: of the arms; inferred from them if the agent has none yet.
+        played: the round as the policy commits it.
+        step: of the guard, if there is one.
     """
+
+    decision: AgentDecision
+    schema: Schema
+    played: Played
+    step: Step | None = None
+
+
+class Offers(Persistent):
+    """The arms of the latest `most` decisions, or of fewer where that is too much memory."""
 
     def __init__(self, most: int) -> None:
         self.most = most

@@ -1,19 +1,21 @@
-"""Decisions that wait for outcomes, and those settled lately: small, in arrays, by id.
+"""Open decisions and those settled recently: small, in arrays, by id.
 
 A decision takes one row; each of its chosen arms takes one row of another table:
 
-| per decision | start     where its arms start      waiting   arms that have no outcome yet     |
+| per decision | start     first row of its arms     waiting   number of arms without an outcome |
 |              | decided   when, in seconds          round     of the policy                     |
 |              | noise     std of outcomes around f, as believed when it was made; or NaN        |
 |              | group     0 baseline, 1 agent, -1 neither         bucket   see `lift`            |
 |              | counted   what it adds to the lift; NaN while it adds nothing                   |
 | per arm      | contexts  as encoded, sparse        outcomes  NaN while waiting                 |
-|              | status    a `Status`                taught    what the model was told; or NaN   |
+|              | status    a `Status`                taught    the model's outcome; or NaN       |
 |              | mean, std of f, as believed when the decision was made; or NaN                  |
 
-A decision is open while an arm waits. Of those settled the latest `remember` are kept, so that an
-outcome told twice is known as such and one told wrong can be corrected; older ones are dropped,
-and feedback to them is refused. Rows of dropped decisions are reclaimed when they are half of all.
+A decision is open while an arm waits. The latest `remember` settled ones are kept, so that
+repeated outcomes are recognised and wrong ones can be corrected; older ones are dropped, and
+feedback to them is refused. Rows of dropped decisions are reclaimed when they are half of all.
+
+The file is longer than most: nobody else may know how the tables are laid out.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ import json
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +62,7 @@ _PER_ARM = {
 
 
 class Status(IntEnum):
-    """What became of a chosen arm's outcome."""
+    """Status of a chosen arm's outcome."""
 
     WAITING = 0
     LEARNED = 1
@@ -73,11 +77,12 @@ class Status(IntEnum):
         return self.name.lower()
 
 
-#: The outcomes that the model has learned.
+#: Outcomes that the model has learned.
 KNOWN = (Status.LEARNED, Status.DEFAULTED, Status.CORRECTED)
 
 
-class Record(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Record:
     """A decision as it is kept; arrays have one row per chosen arm."""
 
     id: str
@@ -88,14 +93,19 @@ class Record(NamedTuple):
     taught: FloatArray
     status: IntArray
 
+    @cached_property
+    def places(self) -> dict[ArmId, int]:
+        """Positions of the chosen arms by id."""
+        return {arm: place for place, arm in enumerate(self.arms)}
+
 
 class History(NamedTuple):
     """Decisions that are kept, oldest first: copies of the tables above.
 
     Attributes:
         ids, round, decided, noise: one entry per decision.
-        row: one entry per chosen arm: which of these decisions it belongs to; `status`,
-            `outcomes`, `mean` and `std` likewise.
+        row: position of the decision of each chosen arm; `status`, `outcomes`, `mean` and `std`
+            have one entry per chosen arm, too.
     """
 
     ids: list[str]
@@ -113,10 +123,10 @@ class Decisions(Persistent):
     """Decisions by id.
 
     Args:
-        remember: how many settled decisions are kept.
+        remember: number of settled decisions that are kept.
 
     Attributes:
-        tally: how many outcomes have each `Status`, those of dropped decisions included.
+        tally: number of outcomes by `Status`, those of dropped decisions included.
         lift: what decisions of either group earned.
     """
 
@@ -210,14 +220,14 @@ class Decisions(Persistent):
         outcomes: ArrayLike,
         taught: ArrayLike,
     ) -> None:
-        """Note what became of a decision's arms at `positions`.
+        """Set the status of a decision's arms at `positions` among its chosen arms.
 
         Args:
             decision: its id.
             positions: into its chosen arms.
             status: of all of them, from now on.
-            outcomes: what was told; NaN where nothing was.
-            taught: what the model holds for them; NaN where it holds nothing.
+            outcomes: as given; NaN where none was.
+            taught: the model's outcomes; NaN where it has none.
         """
         row = self._row[decision]
         places = self._chosen(row).start + np.asarray(positions, dtype=np.intp)
@@ -232,7 +242,7 @@ class Decisions(Persistent):
         if self._tables["group"][row] >= 0 and not self._tables["waiting"][row]:
             self._count(row)
         if waited and not self._tables["waiting"][row]:
-            self._settle(self._ids[row])  # and not `decision`, which may be a second copy of it
+            self._settle(self._ids[row])  # not `decision`, which may be a second copy of the text
 
     def start_over(self) -> None:
         """Begin the lift anew: decisions so far no longer count."""
@@ -252,7 +262,7 @@ class Decisions(Persistent):
         return [self._ids[row] for row in open_rows.tolist()]
 
     def with_status(self, status: Status) -> Iterator[tuple[str, ArmId, float]]:
-        """Yield decision, arm and outcome of all that are kept with `status`, oldest first."""
+        """Yield decision, arm and outcome of those with `status`, oldest first."""
         for place in np.flatnonzero(self._tables["status"][: len(self._arms)] == status).tolist():
             row = int(np.searchsorted(self._starts, place, side="right")) - 1
             if self._row.get(self._ids[row]) == row:
@@ -270,18 +280,14 @@ class Decisions(Persistent):
 
     def history(self, since: float = -np.inf) -> History:
         """Return the decisions made at `since` or later that are kept."""
-        rows = np.fromiter(self._row.values(), np.intp, len(self._row))  # ascending
-        rows = rows[np.searchsorted(self._tables["decided"][rows], since) :]
-        ids = list(self._row)[len(self._row) - len(rows) :]
-        counts = np.diff(np.append(self._starts, len(self._arms)))[rows]
-        row = np.repeat(np.arange(len(rows)), counts)
-        arms: IntArray | slice = slice(len(self._arms) - len(row), len(self._arms))
-        if len(rows) and rows[0] + len(rows) < len(self._ids):  # there are gaps
-            arms = np.arange(len(row)) + (self._starts[rows] - np.cumsum(counts) + counts)[row]
+        kept = list(self._row.values())  # ascending
+        first = int(np.searchsorted(self._tables["decided"][kept], since)) if kept else 0
+        rows, counts, places = self._kept(kept[first:])
         table = {name: self._tables[name][rows] for name in ("round", "decided", "noise")}
         for name in ("status", "outcomes", "mean", "std"):
-            table[name] = self._tables[name][: len(self._arms)][arms].copy()
-        return History(ids, row=row, **table)
+            table[name] = self._tables[name][places]
+        row = np.repeat(np.arange(len(rows)), counts)
+        return History(list(self._row)[first:], row=row, **table)
 
     def waiting_contexts(self, most: int) -> FloatArray:
         """Return the contexts (P, D) of up to `most` of the latest arms that wait, in order."""
@@ -297,8 +303,17 @@ class Decisions(Persistent):
         end = int(starts[row + 1]) if row + 1 < len(self._ids) else len(self._arms)
         return slice(int(starts[row]), end)
 
+    def _kept(self, rows: list[int]) -> tuple[IntArray, IntArray, IntArray]:
+        """Return rows of decisions, how many arms each has, and the rows of these arms."""
+        kept = np.array(rows, dtype=np.intp)
+        counts = np.diff(np.append(self._starts, len(self._arms)))[kept]
+        places = np.arange(counts.sum()) + np.repeat(
+            self._starts[kept] - np.cumsum(counts) + counts, counts
+        )
+        return kept, counts, places
+
     def _count(self, row: int) -> None:
-        """Let the lift know what a decision earned: outcomes that are missing are like the rest."""
+        """Add a decision's reward to the lift: missing outcomes count like the others."""
         chosen, table = self._chosen(row), self._tables
         y = table["outcomes"][chosen][np.isin(table["status"][chosen], KNOWN)]
         earned = float(y.mean()) * (chosen.stop - chosen.start) if y.size else np.nan
@@ -320,16 +335,9 @@ class Decisions(Persistent):
 
     def _reclaim(self) -> None:
         """Move what is kept to the front of fresh tables."""
-        rows = np.array(sorted(self._row.values()), dtype=np.intp)
-        chosen = [self._chosen(row) for row in rows.tolist()]
-        counts = np.array([span.stop - span.start for span in chosen], dtype=np.intp)
-        places = np.concatenate(
-            [np.arange(span.start, span.stop) for span in chosen] or [np.empty(0, dtype=np.intp)]
-        ).astype(np.intp)
-        for name in _PER_DECISION:
-            self._tables[name] = self._tables[name][rows]
-        for name in _PER_ARM:
-            self._tables[name] = self._tables[name][places]
+        rows, counts, places = self._kept(sorted(self._row.values()))
+        for name, table in self._tables.items():
+            self._tables[name] = table[rows if name in _PER_DECISION else places]
         self._contexts = self._contexts.kept(places)
         self._tables["start"] = np.concatenate([[0], np.cumsum(counts)[:-1]])[: len(rows)]
         self._ids = [self._ids[row] for row in rows.tolist()]
@@ -348,7 +356,7 @@ class Decisions(Persistent):
                 for name, table in self._tables.items()
             },
             "contexts": self._contexts,
-            # One text each: a million ids one by one would take seconds.
+            # As one text: a million ids one by one would take seconds.
             "ids": json.dumps(self._ids),
             "arms": json.dumps(self._arms),
             "kept": np.array(list(self._row.values()), dtype=np.int64),

@@ -16,20 +16,13 @@ from oclok.oracles.base import Oracle
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Latest outcomes among which the nearest are looked for, and how many of those are told.
-SEARCHED, TOLD = 20_000, 3
+#: Latest outcomes that are searched, and how many of the nearest are shown.
+SEARCHED, SHOWN = 20_000, 3
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """An outcome learned before, near to an arm.
-
-    Attributes:
-        decision: in which it was chosen.
-        arm: whose outcome it is.
-        outcome: what was learned.
-        distance: between the two arms' encoded features.
-    """
+    """The outcome of an arm in an earlier decision; `distance` is between encoded features."""
 
     decision: str
     arm: ArmId
@@ -39,17 +32,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ArmExplanation:
-    """What was thought of one arm, and why it was chosen or not.
+    """Why one arm was chosen or not.
 
     Attributes:
         arm: its id.
-        mean: NaN where the policy has no such thing.
-        std: the same.
-        index: the same.
+        mean, std, index: NaN where the policy has no such thing.
         chosen: whether it was.
-        reason: why, in words.
-        outcome: what came of it; None while nothing has.
-        evidence: the outcomes nearest to it that are known now, nearest first.
+        reason: in words.
+        outcome: None while there is none.
+        evidence: known outcomes of similar arms, nearest first.
     """
 
     arm: ArmId
@@ -74,13 +65,10 @@ class Explanation:
         with needs("agent"):
             import pandas as pd
 
+        names = ("mean", "std", "index", "chosen", "reason")
         rows = [
-            {
-                "mean": arm.mean,
-                "std": arm.std,
-                "index": arm.index,
-                "chosen": arm.chosen,
-                "reason": arm.reason,
+            {name: getattr(arm, name) for name in names}
+            | {
                 "outcome": np.nan if arm.outcome is None else arm.outcome,
                 "nearest_outcome": arm.evidence[0].outcome if arm.evidence else np.nan,
                 "nearest_distance": arm.evidence[0].distance if arm.evidence else np.nan,
@@ -103,8 +91,8 @@ class Explanation:
 def explained(
     decision: AgentDecision, record: Record, learned: Decisions, oracle: Oracle | None = None
 ) -> Explanation:
-    """Return why `decision` came out as it did, with what is known by now."""
-    offer = decision._known_offer()
+    """Return why `decision` came out as it did, with the outcomes known by now."""
+    offer = decision.known_offer
     reasons = _reasons(offer, decision, oracle)
     outcomes = {
         arm: outcome
@@ -131,7 +119,7 @@ def explained(
 
 
 def _reasons(offer: Offer, decision: AgentDecision, oracle: Oracle | None) -> list[str]:
-    """Return for each arm, in a few words, why it was chosen or not."""
+    """Return for each arm why it was chosen or not."""
     chosen, included = set(offer.chosen.tolist()), set(offer.included.tolist())
     excluded = set(offer.excluded.tolist())
     preferred = set(decision.preferred)
@@ -160,18 +148,17 @@ def _reasons(offer: Offer, decision: AgentDecision, oracle: Oracle | None) -> li
 
 def _nearest(offer: Offer, learned: Decisions) -> list[list[Evidence]]:
     """Return for each arm the outcomes nearest to it."""
-    from scipy.spatial.distance import cdist
+    from scipy.spatial import KDTree
 
     contexts, outcomes, names = learned.latest_learned(SEARCHED)
     if not names:
         return [[] for _ in offer.ids]
-    distances = cdist(offer.contexts, contexts)
-    told = min(TOLD, len(names))
-    near = np.argpartition(distances, told - 1, axis=1)[:, :told]
-    result = []
-    for row, places in zip(distances, near, strict=True):
-        order = places[np.argsort(row[places], kind="stable")].tolist()
-        result.append(
-            [Evidence(names[p][0], names[p][1], float(outcomes[p]), float(row[p])) for p in order]
-        )
-    return result
+    ranks = list(range(1, min(SHOWN, len(names)) + 1))
+    distances, nearest = KDTree(contexts).query(offer.contexts, k=ranks)
+    return [
+        [
+            Evidence(names[p][0], names[p][1], float(outcomes[p]), d)
+            for d, p in zip(row, places, strict=True)
+        ]
+        for row, places in zip(distances.tolist(), nearest.tolist(), strict=True)
+    ]

@@ -1,6 +1,6 @@
 """Outcomes by decision and arm: learned exactly once, corrected, defaulted or quarantined.
 
-What became of a chosen arm's outcome is its `Status`:
+The `Status` of a chosen arm's outcome:
 
     WAITING ──learn──────▶ LEARNED ◀──accept── QUARANTINED
        │                                            ▲
@@ -9,8 +9,7 @@ What became of a chosen arm's outcome is its `Status`:
        └──deadline───────────▶ NEVER_CAME
     any but WAITING ──correct──▶ CORRECTED
 
-Each change is made in the model first and noted here right after, so that an error in between
-leaves both as they were.
+The model learns first and the status is set right after, so that an error leaves both as they were.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from oclok.agent.plausibility import implausible
 from oclok.errors import FeedbackError, InputError, OclokError, OutcomeError
 from oclok.persistence import Persistent
 from oclok.policies import Policy
-from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from oclok.typing import BoolArray, FloatArray, IntArray
 from oclok.validation import LARGEST_OUTCOME, as_outcomes, as_positive, as_range
 
 #: Settled decisions whose outcomes can still be repeated and corrected.
 REMEMBERED = 100_000
 #: Latest outcomes that new ones are compared with.
 COMPARED_WITH = 1_000
-#: So many first outcomes are judged again whenever others come: a wrong one among the very first
-#: is seen as such only later.
+#: The first JUDGED_AGAIN outcomes are judged again whenever others come: a wrong one among the
+#: very first shows only later.
 JUDGED_AGAIN = 50
-#: Late = PATIENCE × the 95th percentile of delays, once so many are known.
+#: Late = PATIENCE × the 95th percentile of delays, once LEAST_DELAYS are known.
 PATIENCE, LEAST_DELAYS = 10.0, 50
 
 
@@ -49,9 +48,9 @@ class Learned:
 
     Attributes:
         learned: new outcomes.
-        repeated: outcomes that were known already, and ignored.
-        corrected: outcomes that took the place of others.
-        quarantined: outcomes that cannot be right and were kept out of learning.
+        repeated: known already, and ignored.
+        corrected: replaced others.
+        quarantined: cannot be right, and kept out of learning.
     """
 
     learned: list[ArmId] = field(default_factory=list)
@@ -61,11 +60,12 @@ class Learned:
 
 
 class Feedback(Persistent):
-    """Teaches a policy the outcomes of decisions that are known by their ids.
+    """Teaches a policy the outcomes of decisions by their ids; arguments as for `Agent`.
 
-    Args:
-        policy: what is taught.
-        outcome_range, deadline, default_outcome: as for `Agent`.
+    Attributes:
+        outcomes: the latest COMPARED_WITH outcomes, oldest first.
+        delays: in seconds, of the latest COMPARED_WITH outcomes.
+        observed: number of outcomes that belong to no decision.
     """
 
     def __init__(
@@ -77,13 +77,31 @@ class Feedback(Persistent):
     ) -> None:
         self.policy = policy
         self.outcome_range = as_range(outcome_range)
-        self.deadline = None if deadline is None else as_positive(deadline, "deadline")
-        self.default_outcome = self._as_default(default_outcome)
+        self.set_deadline(deadline, default_outcome)
         self.decisions = Decisions(REMEMBERED)
-        self.outcomes = Recent(COMPARED_WITH)
-        self.delays = Recent(COMPARED_WITH)
+        self.outcomes = self.delays = np.empty(0)
         self.observed = 0
         self._first: list[tuple[str, int]] = []
+
+    def set_deadline(self, deadline: float | None, default_outcome: float | None) -> None:
+        """Change the deadline and the outcome that is learned after it."""
+        deadline = None if deadline is None else as_positive(deadline, "deadline")
+        if default_outcome is not None:
+            if deadline is None:
+                raise InputError("default_outcome is learned after a deadline; give deadline=, too")
+            low, high = self.outcome_range or (-math.inf, math.inf)
+            if not low <= float(as_outcomes([default_outcome], 1)[0]) <= high:
+                raise InputError(
+                    f"default_outcome must be in the outcome_range; got {default_outcome!r}"
+                )
+            default_outcome = float(default_outcome)
+        self.deadline, self.default_outcome = deadline, default_outcome
+
+    @property
+    def learned(self) -> int:
+        """Number of outcomes that came, with those quarantined and observed."""
+        came = (Status.LEARNED, Status.QUARANTINED, Status.DEFAULTED, Status.CORRECTED)
+        return int(self.decisions.tally[list(came)].sum()) + self.observed
 
     def learn(
         self, decision: str, outcomes: Mapping[ArmId, float | None], correct: bool, now: float
@@ -99,7 +117,6 @@ class Feedback(Persistent):
             raise _refused(record, int(places[np.argmax(is_other)]), new)
         is_bad = np.zeros(len(y), dtype=bool)
         is_bad[is_first] = self.implausible(record.contexts[places[is_first]], y[is_first])
-        arms = record.arms
         is_good = is_first & ~is_bad
         self._teach(record, places[is_good | is_other], y[is_good | is_other])
         if is_other.any():
@@ -108,12 +125,13 @@ class Feedback(Persistent):
             )
         if is_bad.any():
             self.decisions.settle(decision, places[is_bad], Status.QUARANTINED, y[is_bad], np.nan)
-        self.outcomes.extend(y[is_first])
-        self.delays.extend(np.full(np.count_nonzero(is_first), now - record.decided))
+        self.outcomes = _latest(self.outcomes, y[is_first])
+        waited = np.full(np.count_nonzero(is_first), now - record.decided)
+        self.delays = _latest(self.delays, waited)
         self._judge_again(decision, places[is_first])
 
         def names(mask: BoolArray) -> list[ArmId]:
-            return [arms[place] for place in places[mask].tolist()]
+            return [record.arms[place] for place in places[mask].tolist()]
 
         return Learned(names(is_good), names(is_same), names(is_other), names(is_bad))
 
@@ -122,11 +140,10 @@ class Feedback(Persistent):
     ) -> dict[ArmId, str]:
         """Return which outcomes `learn` would refuse, and why; change nothing."""
         record = self.decisions.record(decision)
-        places = {arm: place for place, arm in enumerate(record.arms)}
         refused = {}
         for arm, outcome in outcomes.items():
             try:
-                for place, y in self._checked(record, {arm: outcome}, places).items():
+                for place, y in self._checked(record, {arm: outcome}).items():
                     is_known = record.status[place] != Status.WAITING
                     if is_known and record.outcomes[place] != y and not correct:
                         raise _refused(record, place, {place: y})
@@ -137,7 +154,7 @@ class Feedback(Persistent):
     def accept(self, decision: str, arm: ArmId) -> None:
         """Learn an outcome that was quarantined."""
         record = self.decisions.record(decision)
-        place = _place(record, arm, {each: place for place, each in enumerate(record.arms)})
+        place = _place(record, arm)
         if record.status[place] != Status.QUARANTINED:
             raise FeedbackError(
                 f"decision {decision!r}: the outcome of arm {arm!r} is not quarantined"
@@ -157,7 +174,7 @@ class Feedback(Persistent):
                 "an outcome_range"
             )
         self.policy.observe(contexts, y)
-        self.outcomes.extend(y)
+        self.outcomes = _latest(self.outcomes, y)
         self.observed += len(y)
 
     def expire(self, now: float) -> None:
@@ -175,15 +192,15 @@ class Feedback(Persistent):
         X = np.vstack([r.contexts[places] for r, places in zip(records, waiting, strict=True)])
         y = np.full(len(X), default)
         self.policy.learn(X, y)
-        self.outcomes.extend(y)
+        self.outcomes = _latest(self.outcomes, y)
         for record, places in zip(records, waiting, strict=True):
             self.decisions.settle(record.id, places, Status.DEFAULTED, default, default)
 
     @property
     def usual_delay(self) -> float:
         """The time, in seconds, that 95% of the latest outcomes took; infinite if few came."""
-        delays = self.delays.values
-        return math.inf if len(delays) < LEAST_DELAYS else float(np.quantile(delays, 0.95))
+        few = len(self.delays) < LEAST_DELAYS
+        return math.inf if few else float(np.quantile(self.delays, 0.95))
 
     def overdue(self, now: float) -> list[str]:
         """Return open decisions past the deadline or, without one, unusually old; oldest first."""
@@ -194,34 +211,34 @@ class Feedback(Persistent):
         """Return which outcomes cannot be right, given those before and the model."""
         if self.outcome_range is not None or not len(y):
             return np.zeros(len(y), dtype=bool)
-        known = self.outcomes.values
+        known = self.outcomes
         both = np.concatenate([known, y])
         far = implausible(both)[len(known) :]
-        # The model is asked only if need be: one that learns in the background must catch up.
+        # Predict only if need be: a model that learns in the background must catch up first.
         if far.any() and hasattr(self.policy, "posterior"):
             mean = self.policy.posterior.predict(contexts).mean
             far = implausible(both, np.concatenate([known, mean]))[len(known) :]
         return far
 
     def _teach(self, record: Record, places: IntArray, y: FloatArray) -> None:
-        """Let the model learn `y` of a decision's arms; what it held for them before is undone."""
+        """Let the model learn `y` of a decision's arms, in place of what it held for them."""
         is_new = np.isnan(record.taught[places])
-        fresh, held = places[is_new], places[~is_new]
-        if fresh.size:
-            self.policy.learn(record.contexts[fresh], y[is_new])
-            self.decisions.settle(record.id, fresh, Status.LEARNED, y[is_new], y[is_new])
-        if held.size:
-            before = record.taught[held]
-            self.policy.correct(record.contexts[held], before, y[~is_new])
-            self.decisions.settle(record.id, held, Status.LEARNED, y[~is_new], y[~is_new])
+        for mask in (is_new, ~is_new):
+            at, new = places[mask], y[mask]
+            if not at.size:
+                continue
+            if mask is is_new:
+                self.policy.learn(record.contexts[at], new)
+            else:
+                self.policy.correct(record.contexts[at], record.taught[at], new)
+            self.decisions.settle(record.id, at, Status.LEARNED, new, new)
 
     def _judge_again(self, decision: str, places: IntArray) -> None:
-        """Quarantine what was learned at first and cannot be right, as is seen now.
+        """Quarantine first outcomes that now turn out to be implausible; learn those that do not.
 
-        The model holds the median of the others in its place. Conversely, what was quarantined
-        at first and is plausible now is learned.
+        The model holds the median of the others in place of a quarantined one.
         """
-        if self.outcome_range is not None or self.outcomes.count > JUDGED_AGAIN + len(places):
+        if self.outcome_range is not None or self.learned > JUDGED_AGAIN + len(places):
             return
         self._first.extend((decision, place) for place in places.tolist())
         records = [self.decisions.record(first) for first, _ in self._first]
@@ -230,26 +247,20 @@ class Feedback(Persistent):
         for record, (_, place), is_wrong in zip(records, self._first, wrong.tolist(), strict=True):
             at = np.array([place])
             if is_wrong and record.status[place] in KNOWN:
-                told, stand_in = record.outcomes[at], np.array([np.median(y[~wrong])])
+                stand_in = np.array([np.median(y[~wrong])])
                 self.policy.correct(record.contexts[at], record.taught[at], stand_in)
-                self.decisions.settle(record.id, at, Status.QUARANTINED, told, stand_in)
+                outcome = record.outcomes[at]
+                self.decisions.settle(record.id, at, Status.QUARANTINED, outcome, stand_in)
             elif not is_wrong and record.status[place] == Status.QUARANTINED:
                 self._teach(record, at, record.outcomes[at])
 
-    def _checked(
-        self,
-        record: Record,
-        outcomes: Mapping[ArmId, float | None],
-        places: Mapping[ArmId, int] | None = None,
-    ) -> dict[int, float]:
-        """Return outcomes by position among the chosen arms; or say what is wrong with them."""
+    def _checked(self, record: Record, outcomes: Mapping[ArmId, float | None]) -> dict[int, float]:
+        """Return outcomes by position among the chosen arms, without those not seen."""
         if not isinstance(outcomes, Mapping):
             raise OutcomeError(f"outcomes must be a dict {{arm id: outcome}}; got {outcomes!r}")
         checked: dict[int, float] = {}
-        if places is None:
-            places = {arm: place for place, arm in enumerate(record.arms)}
         for arm, outcome in outcomes.items():
-            place = _place(record, arm, places)
+            place = _place(record, arm)
             if outcome is None:
                 continue
             if not isinstance(outcome, Real | np.bool_):
@@ -271,21 +282,10 @@ class Feedback(Persistent):
                 f"the outcome of arm {arm!r} must be between {low:g} and {high:g}; got {outcome!r}"
             )
 
-    def _as_default(self, default: float | None) -> float | None:
-        if default is None:
-            return None
-        if self.deadline is None:
-            raise InputError("default_outcome is learned after a deadline; give deadline=, too")
-        value = float(as_outcomes([default], 1)[0])
-        low, high = self.outcome_range or (-math.inf, math.inf)
-        if not low <= value <= high:
-            raise InputError(f"default_outcome must be in the outcome_range; got {default!r}")
-        return value
 
-
-def _place(record: Record, arm: ArmId, places: Mapping[ArmId, int]) -> int:
+def _place(record: Record, arm: ArmId) -> int:
     try:
-        return places[as_id(arm)]
+        return record.places[as_id(arm)]
     except (KeyError, InputError):
         raise FeedbackError(
             f"decision {record.id!r} did not choose arm {arm!r}; it chose "
@@ -308,36 +308,5 @@ def _refused(record: Record, place: int, new: dict[int, float]) -> FeedbackError
     )
 
 
-class Recent(Persistent):
-    """The latest `size` numbers of a stream, in order.
-
-    Examples:
-        >>> recent = Recent(3)
-        >>> recent.extend([1.0, 2.0, 3.0, 4.0])
-        >>> recent.values
-        array([2., 3., 4.])
-        >>> recent.count
-        4
-    """
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.count = 0
-        self._buffer = np.empty(0)
-
-    @property
-    def values(self) -> FloatArray:
-        """The numbers, oldest first; shape (at most size,)."""
-        return self._buffer[max(0, len(self._buffer) - self.size) :]
-
-    def extend(self, numbers: ArrayLike) -> None:
-        """Add `numbers`, latest last."""
-        new = np.asarray(numbers, dtype=np.float64)
-        self._buffer = np.concatenate([self.values, new])[-self.size :]
-        self.count += len(new)
-
-    def _state(self) -> dict[str, Any]:
-        return {"size": self.size, "count": self.count, "values": self.values.copy()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.size, self.count, self._buffer = state["size"], state["count"], state["values"]
+def _latest(numbers: FloatArray, new: FloatArray) -> FloatArray:
+    return np.concatenate([numbers, new])[-COMPARED_WITH:]

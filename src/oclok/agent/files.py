@@ -1,15 +1,13 @@
-"""One file per agent, which a writer that was overtaken by another one does not overwrite.
+"""One file per agent; a process that was overtaken by another one does not overwrite it.
 
 A version is a digest of the check sums in a file's directory of entries, so that it is known
-without reading the file. Whoever saves must have loaded or saved the version that is there.
-Between looking and writing the folder is locked, so that of two processes that save at the same
-time one is refused.
+without reading the file. `save` needs the version that is there. It locks the folder, so that of
+two processes that save at the same time one is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import zipfile
 from collections.abc import Iterator
@@ -39,20 +37,14 @@ def save(thing: Persistent, path: str | os.PathLike[str], version: str | None) -
 
 def load(cls: type[Thing], path: str | os.PathLike[str]) -> tuple[Thing, str]:
     """Return what `save` wrote, and its version."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as reason:
-        raise StorageError(f"cannot read {path}: {reason}") from None
-    try:
-        thing = persistence.loads(content)
-    except StorageError as reason:
-        raise StorageError(f"{path}: {reason}") from None
+    version = _version(Path(path))  # if the file changes before it is read, `save` refuses
+    thing = persistence.load(path)
     if not isinstance(thing, cls):
         raise StorageError(f"{path}: holds a {type(thing).__name__}, not an {cls.__name__}")
-    return thing, _version(io.BytesIO(content)) or ""
+    return thing, version or ""
 
 
-def _version(file: Path | io.BytesIO) -> str | None:
+def _version(file: Path) -> str | None:
     """Return the version of a file; None if there is none."""
     try:
         with zipfile.ZipFile(file) as archive:

@@ -12,8 +12,9 @@ arXiv 1911.11337). The bound is the posterior's own: mean less w_n standard devi
     w_n = Φ⁻¹(1 - 6δ / π²n²)
 
 for the n-th time that the policy's set is played, n from START, so that all of them hold at once by
-a union bound. A baseline may know more of f than the posterior does: its arms are taken to be one
-standard deviation better than expected, and it makes the first decisions alone.
+a union bound. A baseline may know more of f than the posterior does: every arm is taken to be
+INFORMED standard deviations off, its own better, the policy's worse, and it makes the first
+decisions alone.
 
 Rewards that are sums of outcomes are bounded jointly: contexts of the latest decisions are kept and
 looked at again with what was learned since; older ones are settled. Other rewards are bounded by
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
 #: Contexts that are looked at again, at most; half of them are settled when they are more.
 MOST_ROWS = 256
 #: n starts here, and the first FIRST decisions are the baseline's.
-START, FIRST = 3, 3
-#: The baseline's arms are taken to be this many standard deviations better than expected.
-INFORMED = 1.0
+START, FIRST = 3, 2
+#: Standard deviations by which every arm is taken to be off, in favour of the baseline.
+INFORMED = 0.15
 #: Samples of f that bound a reward which is no sum.
 SAMPLES = 128
 
@@ -145,15 +146,47 @@ class Guard(Persistent):
             calibration: bounds are as much wider as outcomes were further off than predicted.
         """
         width = self._width(calibration)
-        if is_sum(oracle, contexts, np.union1d(chosen, fallback)):
-            step = self._consider_sum(posterior, contexts, chosen, fallback, width)
-        else:
-            step = self._consider_any(posterior, contexts, oracle, chosen, fallback, width)
-        if sum(map(len, self._rows)) <= MOST_ROWS:
-            return step
-        half = len(self._rows) // 2
-        X, w = np.vstack(self._rows[:half]), np.concatenate(self._weights[:half])
-        return step._replace(settled=_lower(posterior, X, w, width), dropped=half)
+        adds_up = is_sum(oracle, contexts, np.union1d(chosen, fallback))
+        differs = not np.array_equal(chosen, fallback)
+
+        def gained(played: IntArray) -> float:
+            if adds_up:
+                rows, w = self._weighted(played, fallback)
+                return _lower_of_sum(posterior, contexts[rows], w, width)
+            f = _samples(posterior, contexts, np.random.default_rng(self.decisions))
+            with np.errstate(all="ignore"):  # a reward need not exist for every f
+                d = oracle.values(f, played) - (1 - self.share) * oracle.values(f, fallback)
+            return _lower_of(d, width + INFORMED)
+
+        is_own, gain = False, 0.0
+        if differs and self.decisions >= FIRST:
+            gain = gained(chosen)
+            reserve = self.reserve + gain
+            if reserve < 0 and adds_up and self._rows:
+                rows, w = self._weighted(chosen, fallback)
+                X, weights = [*self._rows, contexts[rows]], [*self._weights, w]
+                again = _lower_of_sum(posterior, np.vstack(X), np.concatenate(weights), width)
+                reserve = max(reserve, self._settled + again)
+            is_own = reserve >= 0
+        if not is_own:
+            gain = max(gained(fallback), 0.0)
+            reserve = self.reserve + gain
+        settled, dropped = 0.0, 0
+        if sum(map(len, self._rows)) > MOST_ROWS:
+            dropped = len(self._rows) // 2
+            X, weights = self._rows[:dropped], self._weights[:dropped]
+            settled = _lower_of_sum(posterior, np.vstack(X), np.concatenate(weights), width)
+        return Step(
+            differs and not is_own,
+            is_own,
+            adds_up,
+            fallback.tolist(),
+            gain,
+            reserve,
+            self.decisions,
+            settled,
+            dropped,
+        )
 
     def record(self, step: Step, contexts: FloatArray, played: IntArray) -> None:
         """Take note of a decision among arms with `contexts`, in which `played` is played."""
@@ -208,66 +241,6 @@ class Guard(Persistent):
         both = np.union1d(chosen, fallback)
         return both, np.isin(both, chosen) - (1 - self.share) * np.isin(both, fallback)
 
-    def _consider_sum(
-        self,
-        posterior: Posterior,
-        contexts: FloatArray,
-        chosen: IntArray,
-        fallback: IntArray,
-        width: float,
-    ) -> Step:
-        """Do what `consider` does where the reward is the sum of the outcomes."""
-        is_same = np.array_equal(chosen, fallback)
-        if not is_same and self.decisions >= FIRST:
-            both, w = self._weighted(chosen, fallback)
-            gain = _lower(posterior, contexts[both], w, width)
-            reserve = self.reserve + gain
-            if reserve < 0 and self._rows:
-                X, all_w = np.vstack([*self._rows, contexts[both]]), [*self._weights, w]
-                again = _lower(posterior, X, np.concatenate(all_w), width)
-                reserve = max(reserve, self._settled + again)
-            if reserve >= 0:
-                return self._step(fallback, gain, reserve, is_own=True, is_sum=True)
-        both, w = self._weighted(fallback, fallback)
-        saved = max(_lower(posterior, contexts[both], w, width), 0.0)
-        return self._step(
-            fallback, saved, self.reserve + saved, stepped_in=not is_same, is_sum=True
-        )
-
-    def _consider_any(
-        self,
-        posterior: Posterior,
-        contexts: FloatArray,
-        oracle: Oracle,
-        chosen: IntArray,
-        fallback: IntArray,
-        width: float,
-    ) -> Step:
-        """Do what `consider` does where the reward is no sum, by samples of f."""
-        f = _samples(posterior, contexts, np.random.default_rng(self.decisions))
-        with np.errstate(all="ignore"):  # a reward need not exist for every f
-            old = oracle.values(f, fallback)
-            new = oracle.values(f, chosen) - (1 - self.share) * old
-        is_same = np.array_equal(chosen, fallback)
-        gain = _bound(new, width + INFORMED)
-        if not is_same and self.decisions >= FIRST and self.reserve + gain >= 0:
-            return self._step(fallback, gain, self.reserve + gain, is_own=True)
-        saved = max(self.share * _bound(old, width), 0.0)
-        return self._step(fallback, saved, self.reserve + saved, stepped_in=not is_same)
-
-    def _step(
-        self,
-        fallback: IntArray,
-        gain: float,
-        reserve: float,
-        *,
-        stepped_in: bool = False,
-        is_own: bool = False,
-        is_sum: bool = False,
-    ) -> Step:
-        places = fallback.tolist()
-        return Step(stepped_in, is_own, is_sum, places, gain, reserve, self.decisions)
-
 
 def is_sum(oracle: Oracle, contexts: FloatArray, super_arm: IntArray) -> bool:
     """Return whether the reward of a set is the sum of its outcomes, by trying."""
@@ -277,25 +250,28 @@ def is_sum(oracle: Oracle, contexts: FloatArray, super_arm: IntArray) -> bool:
     return True
 
 
-def _lower(posterior: Posterior, rows: FloatArray, weights: FloatArray, width: float) -> float:
+def _lower_of_sum(
+    posterior: Posterior, rows: FloatArray, weights: FloatArray, width: float
+) -> float:
     """Return the lower bound of a weighted sum of f; weights below 0 are of the baseline's arms."""
     prediction = posterior.predict(rows)
-    variance = float(weights @ posterior.covariance(rows) @ weights)
-    informed = INFORMED * float(np.minimum(weights, 0.0) @ prediction.std)
-    return float(weights @ prediction.mean) + informed - width * math.sqrt(max(variance, 0.0))
+    variance = float(weights @ prediction.covariance() @ weights)
+    informed = INFORMED * float(np.abs(weights) @ prediction.std)
+    return float(weights @ prediction.mean) - informed - width * math.sqrt(max(variance, 0.0))
 
 
-def _samples(posterior: Any, contexts: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _samples(posterior: Posterior, contexts: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return SAMPLES joint samples of f, shape (SAMPLES, M)."""
-    mean, C = posterior.predict(contexts).mean, posterior.covariance(contexts)
-    values, vectors = np.linalg.eigh(C)
+    prediction = posterior.predict(contexts)
+    values, vectors = np.linalg.eigh(prediction.covariance())
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    result: FloatArray = mean + rng.standard_normal((SAMPLES, len(mean))) @ root.T
+    draws = rng.standard_normal((SAMPLES, len(contexts)))
+    result: FloatArray = prediction.mean + draws @ root.T
     return result
 
 
-def _bound(samples: FloatArray, width: float) -> float:
-    """Return the lower bound of a reward; there is none where it need not exist."""
+def _lower_of(samples: FloatArray, width: float) -> float:
+    """Return the lower bound of a reward; -∞ where it does not exist for some f."""
     if not np.isfinite(samples).all():
         return -math.inf
     return float(samples.mean() - width * samples.std(ddof=1))

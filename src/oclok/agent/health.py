@@ -11,18 +11,17 @@ from typing import Literal
 import numpy as np
 
 from oclok.agent.decisions import Status
-from oclok.agent.features import Category, Ignored, Number, Vector
 from oclok.agent.feedback import PATIENCE, Feedback
-from oclok.agent.schema import Schema
+from oclok.agent.schema import Category, Ignored, Number, Schema, Vector
 from oclok.persistence import Persistent
 from oclok.typing import BoolArray, FloatArray, IntArray
 
 LOG = logging.getLogger("oclok.agent")
 SEVERITIES = ("error", "warning", "info")
 
-#: Outcomes, residuals or arms without which nothing is concluded.
+#: Fewer outcomes, residuals or arms say nothing.
 LEAST_OUTCOMES, LEAST_ARMS = 50, 200
-#: What would happen by chance less often than this is a finding: health is looked at often.
+#: A finding happens by chance less often than this: health is examined often.
 CHANCE = 1e-5
 #: Drift: residuals that grow by less than this factor are no finding, however certain.
 NOTABLE = 1.5
@@ -31,14 +30,13 @@ NOTABLE = 1.5
 LATE, COMPARED_WITH, MOST_RESIDUALS = 100, 1_000, 5_000
 #: Mean of |z| where the model is right.
 USUAL = math.sqrt(2 / math.pi)
-#: Share of late arms outside of a feature's range that is worth a word.
+#: Least share of late arms outside of a feature's range that is a finding.
 MOVED = 0.1
-#: Share of outcomes that never came, above which the rest may not speak for all.
+#: Least share of outcomes that never came that is a finding: the rest may not speak for all.
 LOST = 0.5
-#: The range of each column is that of the first REFERENCE arms.
-REFERENCE = 1_000
-#: A value may leave that range by this share of its width.
-TOLERANCE = 0.25
+#: The range of each column is that of the first REFERENCE arms; values may leave it by TOLERANCE
+#: times its width.
+REFERENCE, TOLERANCE = 1_000, 0.25
 #: Weight of the latest decision in the running share of arms outside.
 DECAY = 0.05
 
@@ -69,20 +67,22 @@ class Finding:
 def examine(
     feedback: Feedback, schema: Schema | None, watch: FeatureWatch | None, now: float
 ) -> list[Finding]:
-    """Return what is wrong with an agent, worst first; empty if nothing is."""
+    """Return the findings on an agent, worst first; empty when all is well."""
     findings = [*_model(feedback), *_outcomes(feedback), *_waiting(feedback, now)]
     if schema is not None and watch is not None:
-        findings += _features(schema, watch)
+        findings += feature_findings(schema, watch)
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def report(findings: list[Finding], known: set[str]) -> set[str]:
     """Log findings that are not `known`, one line each, and return all that are known now."""
     for finding in findings:
-        if _key(finding) not in known:
-            level = {"error": logging.ERROR, "warning": logging.WARNING}.get(finding.severity)
-            LOG.log(level or logging.INFO, "%s: %s", finding.kind, finding)
-    return known | {_key(finding) for finding in findings}
+        key = f"{finding.kind} {finding.subject}"
+        if key not in known:
+            level = getattr(logging, finding.severity.upper())
+            LOG.log(level, "%s: %s", finding.kind, finding)
+        known = known | {key}
+    return known
 
 
 def _model(feedback: Feedback) -> Iterator[Finding]:
@@ -143,7 +143,7 @@ def _drift(residuals: FloatArray) -> Iterator[Finding]:
 
 
 def _changes(values: FloatArray, starts: IntArray, ends: IntArray) -> tuple[FloatArray, BoolArray]:
-    """Return the mean of each block, and whether it differs from those before it by no chance."""
+    """Return the mean of each block, and whether it differs from those before it (Welch)."""
     from scipy.special import stdtr
 
     first = np.maximum(starts - COMPARED_WITH, 0)
@@ -175,7 +175,7 @@ def _outcomes(feedback: Feedback) -> Iterator[Finding]:
             f"{len(quarantined)}, lately {outcome:g} of arm {arm!r} in decision {decision!r}",
             "accept() learns one of them, outcome_range= says what is possible",
         )
-    learned, forgotten = feedback.outcomes.count, feedback.decisions.tally[Status.NEVER_CAME]
+    learned, forgotten = feedback.learned, feedback.decisions.tally[Status.NEVER_CAME]
     if learned + forgotten >= LEAST_OUTCOMES and forgotten > LOST * (learned + forgotten):
         yield Finding(
             "lost",
@@ -198,7 +198,8 @@ def _waiting(feedback: Feedback, now: float) -> Iterator[Finding]:
         )
 
 
-def _features(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
+def feature_findings(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
+    """Yield findings on the features of the arms so far."""
     for name, feature in schema.features.items():
         if isinstance(feature, Ignored) and not feature.declared:
             yield Finding(
@@ -210,10 +211,14 @@ def _features(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
             )
     if watch.arms < LEAST_ARMS or watch.decisions < 2:
         return
-    for name in watch.constant(schema):
-        yield Finding("constant", "info", f"feature {name!r} never varied", "leave it out", name)
-    for name, share in watch.moved(schema).items():
-        if share > MOVED:
+    varies = watch.high > watch.low
+    for name, feature in schema.features.items():
+        columns = schema.slices[name]
+        if feature.width and not varies[columns].any():
+            message = f"feature {name!r} never varied"
+            yield Finding("constant", "info", message, "leave it out", name)
+        outside = watch.outside[columns]
+        if isinstance(feature, Number | Vector) and (share := outside.max()) > MOVED:
             yield Finding(
                 "range",
                 "warning",
@@ -221,20 +226,19 @@ def _features(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
                 "check its unit; what the model says of them is a guess",
                 name,
             )
-    for name, share in watch.unknown(schema).items():
-        if share > MOVED:
-            yield Finding(
-                "category",
-                "info",
-                f"feature {name!r} has values that the first arms did not have for {share:.0%} of "
-                "late arms",
-                "declare all of its values to tell them apart well",
-                name,
-            )
-
-
-def _key(finding: Finding) -> str:
-    return f"{finding.kind} {finding.subject}"
+        if isinstance(feature, Category) and feature.buckets:
+            first = len(feature.values or ())
+            # A value without a column is in two buckets.
+            share = outside[first : first + feature.buckets].sum() / 2
+            if share > MOVED:
+                yield Finding(
+                    "category",
+                    "info",
+                    f"feature {name!r} has values that the first arms did not have for {share:.0%} "
+                    "of late arms",
+                    "declare all of its values to tell them apart well",
+                    name,
+                )
 
 
 def _duration(seconds: float) -> str:
@@ -248,8 +252,7 @@ class FeatureWatch(Persistent):
     """Ranges of encoded features, and how often arms leave them.
 
     Attributes:
-        arms: number of arms seen so far.
-        decisions: number of decisions they were offered in.
+        arms, decisions: number of arms so far, and of the decisions that offered them.
         low, high: range of each column among the first REFERENCE arms; shape (D,).
         outside: share of late arms outside of it, an exponential moving average; shape (D,).
     """
@@ -277,32 +280,3 @@ class FeatureWatch(Persistent):
             self.outside += DECAY * (share - self.outside)
         self.arms += len(contexts)
         self.decisions += 1
-
-    def constant(self, schema: Schema) -> list[str]:
-        """Return the features none of whose columns ever varied."""
-        varies = self.high > self.low
-        return [
-            name
-            for name, columns in schema.slices().items()
-            if columns.stop > columns.start and not varies[columns].any()
-        ]
-
-    def moved(self, schema: Schema) -> dict[str, float]:
-        """Return which share of late arms has a feature outside of its range."""
-        return {
-            name: float(self.outside[columns].max())
-            for name, columns in schema.slices().items()
-            if isinstance(schema.features[name], Number | Vector)
-        }
-
-    def unknown(self, schema: Schema) -> dict[str, float]:
-        """Return which share of late arms has a value of a category that has no column."""
-        shares = {}
-        for name, columns in schema.slices().items():
-            feature = schema.features[name]
-            if isinstance(feature, Category) and feature.buckets:
-                first = columns.start + len(feature.values or ())
-                # A value without a column is in two buckets.
-                buckets = self.outside[first : first + feature.buckets]
-                shares[name] = float(buckets.sum()) / 2
-        return shares

@@ -34,13 +34,13 @@ from oclok.validation import as_probability
 
 #: Units are hashed into this many buckets, which bounds memory.
 BUCKETS = 1_024
-#: Decisions that either group needs before anything is said.
+#: Least decisions of either group for an interval.
 LEAST_DECISIONS = 50
 #: A: weight of the pooled variance, in decisions.
 POOLED = 400.0
-#: The intervals are tightest at about eight times as many effective decisions.
+#: r of `oclok.confidence`: the intervals are tightest at about 8 r effective decisions.
 TIGHT = 50.0
-#: Periods kept at most, and the length of the first ones in seconds; it doubles when they are full.
+#: Most periods, and the length of the first ones in seconds; it doubles when they are full.
 MOST_PERIODS, FIRST_PERIOD = 64, 60.0
 
 
@@ -86,8 +86,8 @@ class Lift:
     """What the agent earns per decision beyond the baseline.
 
     A decision earns the sum of its outcomes; those that never came count like the others of
-    their decision. All intervals hold at all times at once with probability `level`, so that one
-    may look as often as one likes and stop when one likes.
+    their decision. The intervals hold at all times at once with probability `level`: look as
+    often as you like, and stop when you like.
 
     Attributes:
         agent, baseline: decisions that count, and their mean.
@@ -155,10 +155,9 @@ class LiftTally(Persistent):
             Period(key * self._length, self._length, _group(*t[1]), _group(*t[0]))
             for key, t in sorted(self._periods.items())
         )
-        nan = math.nan
-        too_early = Lift(agent, baseline, nan, nan, nan, nan, nan, nan, level, "too early", periods)
         if n.min() < LEAST_DECISIONS:
-            return too_early
+            unknown = (math.nan,) * 6
+            return Lift(agent, baseline, *unknown, level, "too early", periods)
         mean = total / n
         residuals = ((self._sums - mean[:, None] * self._counts) ** 2).sum(axis=1)
         variance = variances(n, residuals)
@@ -169,19 +168,8 @@ class LiftTally(Persistent):
         verdict: Literal["better", "worse", "undecided"] = "undecided"
         if abs(difference) > width:
             verdict = "better" if difference > 0 else "worse"
-        return Lift(
-            agent,
-            baseline,
-            difference,
-            difference - width,
-            difference + width,
-            ratio,
-            low,
-            high,
-            level,
-            verdict,
-            periods,
-        )
+        ends = difference - width, difference + width
+        return Lift(agent, baseline, difference, *ends, ratio, low, high, level, verdict, periods)
 
     def _state(self) -> dict[str, Any]:
         keys = np.array(sorted(self._periods), dtype=np.int64)

@@ -1,6 +1,6 @@
 """Outcomes that cannot be right: so far from all others that a unit, or a digit, went wrong.
 
-    y      outcomes lately, those under judgement included, (n,)      c   their median
+    y      latest outcomes, the new ones included, (n,)               c   their median
     d      |y - c|, in ascending order                                e   outliers granted
     S      spread: the larger of d[n-1-e] and the median of all d > 0
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from oclok.typing import BoolArray, FloatArray
 
-#: Nothing is judged before so many outcomes are there, and so many that differ from the median.
+#: Least outcomes, and outcomes that differ from the median, for a judgement.
 LEAST, LEAST_DIFFERENT = 5, 3
 #: F: an outcome may be this many spreads away; more while there are few outcomes.
 SPREADS = 20.0

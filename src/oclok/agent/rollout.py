@@ -15,42 +15,43 @@ from oclok.agent.guard import Guard, Step
 from oclok.agent.lift import as_holdout, assign
 from oclok.decision import Propensities
 from oclok.errors import InputError
-from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies import GPPolicy, Policy
 from oclok.typing import IntArray
 
 
 class Choice(NamedTuple):
-    """What is played, and how that came about.
+    """The set that is played, and why.
 
     Attributes:
         super_arm: positions, ascending.
         group: "agent" or "baseline", by assignment, whatever the guard did.
-        bucket: of the unit, for the lift.
         propensities: of the arms and the set; None where nothing is random.
         step: of the guard, if there is one.
     """
 
     super_arm: IntArray
     group: str
-    bucket: int
     propensities: Propensities | None
     step: Step | None = None
 
 
 class Rollout(Persistent):
-    """How much of the decisions the agent makes.
-
-    Args:
-        holdout: share of decisions that the baseline makes.
-        baseline: the rule; see `oclok.agent.baseline`.
-        guard: share of the baseline's reward that may be lost at any time; no guard if left out.
-    """
+    """The share of decisions that the agent makes; arguments as for `Agent`."""
 
     def __init__(
-        self, holdout: float, baseline: str | Mapping[str, Any] | None, guard: float | None
+        self,
+        mode: str,
+        holdout: float,
+        baseline: str | Mapping[str, Any] | None,
+        guard: float | None,
     ) -> None:
+        if mode not in ("live", "shadow"):
+            raise InputError(f'mode must be "live" or "shadow"; got {mode!r}')
+        if mode == "shadow" and (holdout or guard is not None):
+            raise InputError(
+                'holdout= and guard= need mode="live": in shadow another system decides'
+            )
         self.holdout = as_holdout(holdout)
         self.baseline = None if baseline is None else Baseline(baseline)
         self.guard = None if guard is None else Guard(guard)
@@ -65,7 +66,7 @@ class Rollout(Persistent):
 
     @property
     def promise(self) -> tuple[Any, ...]:
-        """What the guard's savings are about."""
+        """The baseline and share that the guard's savings belong to."""
         return (self.rule, None if self.guard is None else self.guard.share)
 
     def group_of(self, group: str) -> int:
@@ -87,48 +88,44 @@ class Rollout(Persistent):
         policy: Policy,
         proposal: policies.Proposal,
         arms: Arms,
-        told: IntArray | None,
+        given: IntArray | None,
         unit: str,
         decision: str,
     ) -> Choice:
-        """Return what is played. Changes nothing.
+        """Return the set to play. Changes nothing.
 
         Args:
             policy: the agent's.
-            proposal: what it would play.
+            proposal: its proposal.
             arms: those offered.
-            told: positions of what the caller says the baseline chooses, where the rule asks.
+            given: positions of the baseline's set, where `needs_chosen`.
             unit: its hash assigns the group.
-            decision: its hash seeds a random baseline.
+            decision: its id seeds a random baseline.
         """
         own, oracle = proposal.decision.super_arm, proposal.oracle
-        group, bucket = assign(unit, self.holdout)
+        is_holdout = assign(unit, self.holdout).is_holdout
         if self.baseline is None:
-            return Choice(own, "agent", bucket, policy.propensities(proposal))
+            return Choice(own, "agent", policy.propensities(proposal))
         assert oracle is not None
-        seed = assign(decision, 0.0).bucket
-        old = told if self.needs_chosen else self._baseline(oracle, arms, decision)
-        assert old is not None
+        old = given
+        if old is None:
+            rng = np.random.default_rng(int.from_bytes(decision.encode()[-64:], "big"))
+            old = self.baseline.choose(oracle, arms, rng)
         step = None
-        played = old if group else own
+        played = old if is_holdout else own
         if self.guard is not None:
             step = self._considered(policy, proposal, played, old)
             played = old if step.stepped_in else played
+        seed = assign(decision, 0.0).bucket
         theirs = self.baseline.propensities(oracle, len(arms), old, played, seed)
-        likely = self._agents(policy, proposal, old, played, seed)
-        likely = likely.mixed(theirs, self.holdout)
-        return Choice(played, "baseline" if group else "agent", bucket, likely, step)
-
-    def _baseline(self, oracle: Oracle, arms: Arms, decision: str) -> IntArray:
-        assert self.baseline is not None
-        seed = int.from_bytes(decision.encode()[-64:], "big")
-        rng = np.random.default_rng(seed)
-        return np.asarray(self.baseline.choose(oracle, self.baseline.index(arms), len(arms), rng))
+        ours = self._agents(policy, proposal, old, played, seed)
+        group = "baseline" if is_holdout else "agent"
+        return Choice(played, group, ours.mixed(theirs, self.holdout), step)
 
     def _considered(
         self, policy: Policy, proposal: policies.Proposal, own: IntArray, old: IntArray
     ) -> Step:
-        """Return what the guard says of playing `own` in place of `old`."""
+        """Return the guard's step on playing `own` in place of `old`."""
         assert self.guard is not None
         assert proposal.oracle is not None
         paused = getattr(policy, "paused", None)  # a policy that learns in the background
@@ -152,15 +149,7 @@ class Rollout(Persistent):
         played: IntArray,
         seed: int,
     ) -> Propensities:
-        """Return how likely arms are, and the set `played`, in the agent's group.
-
-        Args:
-            policy: the agent's.
-            proposal: what it would play.
-            old: what the baseline chose.
-            played: what is played.
-            seed: of draws from a random baseline.
-        """
+        """Return the propensities of arms, and of the set `played`, in the agent's group."""
         likely, own = policy.propensities(proposal), proposal.decision.super_arm
         if likely is not None and self.guard is None and np.array_equal(played, own):
             return likely
@@ -178,7 +167,7 @@ class Rollout(Persistent):
         old: IntArray,
         seed: int,
     ) -> list[IntArray]:
-        """Return what is played where the policy chooses one of `sets`, and the rule chooses."""
+        """Return the sets that the guard lets be played where the policy chooses `sets`."""
         assert self.baseline is not None
         assert proposal.oracle is not None
         fallbacks = [old] * len(sets)

@@ -1,12 +1,12 @@
-"""What the agent would have decided where another system did, and what it expects of that.
+"""Shadow mode: how the agent's choices differ from another system's, and the expected gain.
 
     A   arms that the agent preferred and the system did not choose, in a round      R   rounds kept
     B   arms that the system chose and the agent did not prefer
     w   1/R for each arm of each A, -1/R for each of each B; f ~ posterior with mean m, covariance C
 
-The gain per round, in sums of outcomes, is wᵀf: normal with mean wᵀm and variance wᵀCw. Both are
-asked of today's posterior, which has seen what the system's choices brought. The agent's choices
-are those that its index made then, not those that look best now, so there is no winner's curse.
+The gain per round, in sums of outcomes, is wᵀf: normal with mean wᵀm and variance wᵀCw, under
+today's posterior, which has learned the outcomes of the system's choices. The agent's choices are
+those of its index then, not those that look best now, so there is no winner's curse.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from oclok.policies import Policy
 from oclok.typing import FloatArray, IntArray
 from oclok.validation import as_probability
 
-#: Latest rounds in which agent and system differed that are kept to be judged.
-KEPT = 200
-#: Most arms of those whose joint covariance is asked for.
-MOST_ARMS = 1_000
+#: Latest rounds in which agent and system differed, and most arms of theirs that are compared.
+KEPT, MOST_ARMS = 200, 1_000
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,10 @@ class Comparison:
 
     Attributes:
         rounds: decisions so far.
-        different: in how many of them the agent would have chosen otherwise.
-        gain: expected change of a round's sum of outcomes, had the agent decided; NaN if nothing
-            is known of it.
-        lower: lower end of the interval that the gain is in with probability `level`.
-        upper: its upper end.
+        different: those in which the agent would have chosen otherwise.
+        gain: expected change of a round's sum of outcomes, had the agent decided; NaN without a
+            posterior.
+        lower, upper: ends of the interval that holds the gain with probability `level`.
         level: of the interval.
     """
 
@@ -77,21 +74,18 @@ class Shadow(Persistent):
             del self._kept[:-KEPT]
 
     def comparison(self, policy: Policy, level: float = 0.95) -> Comparison:
-        """Return what the policy's posterior says of the differences by now."""
+        """Return the expected gain under the policy's posterior."""
         level = as_probability(level, "level")
-        if not self.rounds:
-            return Comparison(0, 0, math.nan, math.nan, math.nan, level)
-        if not self.different:
-            return Comparison(self.rounds, 0, 0.0, 0.0, 0.0, level)
         posterior = getattr(policy, "posterior", None)
-        if posterior is None:
-            return Comparison(self.rounds, self.different, math.nan, math.nan, math.nan, level)
-        X, w = self._weighted()
-        share = self.different / self.rounds
-        mean, _ = posterior.predict(X)
-        gain = share * float(w @ mean)
-        std = share * math.sqrt(max(float(w @ posterior.covariance(X) @ w), 0.0))
-        width = float(ndtri(0.5 + level / 2)) * std
+        gain = width = math.nan
+        if self.rounds and not self.different:
+            gain = width = 0.0
+        elif self.rounds and posterior is not None:
+            X, w = self._weighted()
+            share, prediction = self.different / self.rounds, posterior.predict(X)
+            gain = share * float(w @ prediction.mean)
+            variance = max(float(w @ prediction.covariance() @ w), 0.0)
+            width = float(ndtri(0.5 + level / 2)) * share * math.sqrt(variance)
         return Comparison(self.rounds, self.different, gain, gain - width, gain + width, level)
 
     def _weighted(self) -> tuple[FloatArray, FloatArray]:

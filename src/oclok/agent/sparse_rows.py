@@ -1,8 +1,4 @@
-"""Rows of numbers that are mostly 0, as one-hot features are, in a third of the memory.
-
-Compressed sparse rows that grow: `values` and `columns` of what is not 0, row after row, and
-where in them each row ends.
-"""
+"""A growing matrix in compressed sparse rows (CSR): one-hot features take a third of the memory."""
 
 from __future__ import annotations
 
@@ -52,13 +48,15 @@ class SparseRows(Persistent):
 
     def __getitem__(self, rows: slice) -> FloatArray:
         """Return rows as a dense array, shape (K, D)."""
-        first, last = rows.start, rows.stop
-        return self._dense(self._end[first : last + 1], last - first)
+        ends = self._end[rows.start : rows.stop + 1]
+        X = np.zeros((rows.stop - rows.start, self.dimension))
+        held = slice(int(ends[0]), int(ends[-1]))
+        X[np.repeat(np.arange(len(X)), np.diff(ends)), self._columns[held]] = self._values[held]
+        return X
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return the rows at some positions as a dense array, shape (K, D)."""
-        kept = self.kept(rows)
-        return kept[0 : len(rows)]
+        return self.kept(rows)[0 : len(rows)]
 
     def kept(self, rows: IntArray) -> SparseRows:
         """Return the rows at some positions only."""
@@ -70,13 +68,6 @@ class SparseRows(Persistent):
         other._end = np.concatenate([[0], ends]).astype(np.int64)
         other._values, other._columns = self._values[places], self._columns[places]
         return other
-
-    def _dense(self, ends: IntArray, count: int) -> FloatArray:
-        X = np.zeros((count, self.dimension))
-        if count:
-            held = slice(int(ends[0]), int(ends[-1]))
-            X[np.repeat(np.arange(count), np.diff(ends)), self._columns[held]] = self._values[held]
-        return X
 
     def _state(self) -> dict[str, Any]:
         size = int(self._end[self._rows])

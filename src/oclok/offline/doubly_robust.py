@@ -12,9 +12,9 @@ Matching super arms, where they need not be:
 
     score = u(q, π)  +  1{π = S} (U(r) - u(q, S)) / P(S)
 
-The mean of either is the policy's expected reward if the propensities are right, however bad q
-is; the better q is, the smaller the variance (Dudík, Langford and Li 2011). With p_m of the
-arms that the policy chooses above 0, that is: `Estimate.warnings` says when that looks wrong.
+The mean of either is the policy's expected reward if the propensities are right, and above 0
+for the arms that the policy chooses, however bad q is; the better q is, the smaller the variance
+(Dudík, Langford and Li 2011). `Estimate.warnings` says when that looks wrong.
 """
 
 from __future__ import annotations
@@ -27,18 +27,12 @@ import numpy as np
 from oclok.errors import InputError, NumericalError
 from oclok.offline.estimate import Estimate, estimate_from_scores, imbalance
 from oclok.offline.log import Log
-from oclok.offline.replay import (
-    Match,
-    check_sums,
-    overlap,
-    share_unsupported,
-    super_arm_propensities,
-)
+from oclok.offline.replay import Match, estimate_by_arms, super_arm_propensities
 from oclok.policies.base import Policy
 from oclok.typing import FloatArray, IntArray
 from oclok.validation import as_probability
 
-#: The regressor is fitted this many times, each time to all rounds but one in so many.
+#: Folds of the cross-fitting of q.
 FOLDS = 5
 
 
@@ -88,26 +82,22 @@ def doubly_robust(
         raise InputError(f"at least {2 * FOLDS} rounds are needed; the log has {len(log)}")
     decisions = decide(policy, log)
     q = predictions(log, regressor)
-    score = _score_arms if match == "arms" else _score_super_arms
-    scores, weights = score(log, decisions, q)
-    what = (
-        "the inclusion propensities are right and an outcome does not depend on which other "
-        "base arms are chosen"
-        if match == "arms"
-        else "the propensities of super arms are right"
-    )
-    unsupported = 0.0
     if match == "arms":
-        pairs = zip(log, decisions, strict=True)
-        unsupported = float(np.mean([share_unsupported(*pair) for pair in pairs]))
+        return estimate_by_arms("doubly robust", log, decisions, q, level)
+    matches = [np.array_equal(s.super_arm, d) for s, d in zip(log, decisions, strict=True)]
+    weights = np.array(matches) / super_arm_propensities(log)
+    scores = np.empty(len(log))
+    for t, (current, chosen) in enumerate(zip(log, decisions, strict=True)):
+        error = current.reward - current.value(q[t], current.super_arm)
+        scores[t] = current.value(q[t], chosen) + weights[t] * error
     return estimate_from_scores(
-        f"doubly robust, matching {'base' if match == 'arms' else 'super'} arms",
+        "doubly robust, matching super arms",
         scores,
         weights,
         level=level,
         rounds=len(log),
-        assumes=f"rounds are independent draws from one world, {what}",
-        unsupported=unsupported,
+        assumes="rounds are independent draws from one world, the propensities of super arms are "
+        "right",
         doubts=imbalance(log),
     )
 
@@ -127,7 +117,13 @@ def predictions(log: Log, regressor: Any) -> list[FloatArray]:
     """Return q of all base arms of each round, from outcomes of other rounds."""
     from sklearn.base import clone
 
-    model = _ridge() if regressor is None else regressor
+    model = regressor
+    if model is None:
+        from sklearn.linear_model import Ridge
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        model = make_pipeline(StandardScaler(), Ridge())
     q: list[FloatArray] = [np.empty(0)] * len(log)
     for fold in range(FOLDS):
         train = Log(current for t, current in enumerate(log) if t % FOLDS != fold)
@@ -140,36 +136,3 @@ def predictions(log: Log, regressor: Any) -> list[FloatArray]:
         ends = np.cumsum([len(contexts) for contexts in test])
         q[fold::FOLDS] = np.split(predicted, ends[:-1])
     return q
-
-
-def _ridge() -> Any:
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), Ridge())
-
-
-def _score_arms(
-    log: Log, decisions: list[IntArray], q: list[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    check_sums(log)
-    scores, weights = np.empty(len(log)), np.empty(len(log))
-    for t, (current, chosen) in enumerate(zip(log, decisions, strict=True)):
-        both, outcomes, p = overlap(current, chosen)
-        predicted = q[t][chosen]
-        scores[t] = predicted.sum() + ((outcomes - predicted)[both] / p[both]).sum()
-        weights[t] = (both / p).sum() / max(chosen.size, 1)
-    return scores, weights
-
-
-def _score_super_arms(
-    log: Log, decisions: list[IntArray], q: list[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    matches = [np.array_equal(s.super_arm, d) for s, d in zip(log, decisions, strict=True)]
-    weights = np.array(matches) / super_arm_propensities(log)
-    scores = np.empty(len(log))
-    for t, (current, chosen) in enumerate(zip(log, decisions, strict=True)):
-        error = current.reward - current.value(q[t], current.super_arm)
-        scores[t] = current.value(q[t], chosen) + weights[t] * error
-    return scores, weights

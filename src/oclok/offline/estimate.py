@@ -1,10 +1,8 @@
-"""What an offline evaluation says: a number, how sure it is, and whether the log can answer.
+"""The result of an offline evaluation: a number, its interval, and whether the log can answer.
 
     s_t     score of round t: its mean is the policy's expected reward in that round, (T,)
     w_t     weight of round t: by how much its outcomes count for the policy, mean 1, (T,)
-    n_eff   (Σ w)² / Σ w², Kish's effective sample size: how many rounds that the policy played
-            itself the log is worth
-
+    n_eff   (Σ w)² / Σ w², Kish's effective sample size
     ς, γ    standard error of the mean of s, and the skewness of s
 
 The interval is Student's, with n_eff - 1 degrees of freedom, since the spread is known from the
@@ -42,7 +40,7 @@ LEAST_EFFECTIVE = 30
 MOST_ERRORS = 4.0
 #: Logs that are less likely than this, given their propensities, contradict them.
 LEAST_LIKELY = 1e-4
-#: An estimate is refused where a larger share of what the policy chooses could not be logged.
+#: Largest share of the policy's choices with propensity 0; above it the estimate is refused.
 MOST_UNSUPPORTED = 0.01
 
 
@@ -55,18 +53,17 @@ class Estimate:
     """An offline estimate of a policy's expected reward per round.
 
     Attributes:
-        method: how it was made.
-        value: the estimate; NaN where the log has nothing to say.
-        lower: lower end of the interval that covers the true value with probability `level`.
-        upper: its upper end.
+        method: of estimation.
+        value: the estimate; NaN where the log cannot answer.
+        lower, upper: ends of the interval that covers the true value with probability `level`.
         level: nominal coverage.
         rounds: number of rounds in the log.
-        matched: number of rounds in which the policy chose (some of) what was logged; 0 for a
+        matched: number of rounds in which the policy chose (some of) the logged arms; 0 for a
             model's opinion, which needs no match.
-        effective_sample_size: how many rounds played by the policy itself the log is worth; NaN
-            for a model's opinion.
-        assumes: what must be true for it to hold.
-        warnings: why not to trust it; empty if there is no such reason.
+        effective_sample_size: number of rounds, played by the policy itself, that the log is
+            worth; NaN for a model's opinion.
+        assumes: assumptions under which it holds.
+        warnings: reasons not to trust it.
     """
 
     method: str
@@ -115,19 +112,19 @@ def estimate_from_scores(
     unsupported: float = 0.0,
     doubts: tuple[OverlapWarning, ...] = (),
 ) -> Estimate:
-    """Return the estimate that `scores` and `weights`, each of shape (T,), amount to.
+    """Return the estimate from scores s and weights w, each of shape (T,).
 
     Args:
-        method: how they were made.
+        method: of estimation.
         scores: s.
         weights: w.
         level: nominal coverage.
         rounds: of the log.
-        assumes: what must be true.
+        assumes: assumptions under which it holds.
         checked: weights of all rounds, which average 1 if the propensities are right; w itself if
             left out.
-        unsupported: share of what the policy chooses that could not be logged.
-        doubts: what else speaks against the estimate.
+        unsupported: share of the policy's choices with propensity 0.
+        doubts: further warnings.
     """
     matched = int(np.count_nonzero(weights))
     effective = float(weights.sum() ** 2 / (weights**2).sum()) if matched else 0.0
@@ -168,23 +165,19 @@ def imbalance(log: Log) -> tuple[OverlapWarning, ...]:
         d.append((X[chosen] / p[chosen, None]).sum(axis=0) - X[p > 0].sum(axis=0))
     differences = np.array(d)
     varies = differences.std(axis=0) > 1e-9 * (1 + np.abs(differences).max())
-    is_off = ~varies & (np.abs(differences.mean(axis=0)) > 1e-6)
+    is_off = bool((~varies & (np.abs(differences.mean(axis=0)) > 1e-6)).any())
     values = differences[:, varies]
     T, rank = values.shape
-    statistic = 0.0
-    if T > rank > 0:
+    if T > rank > 0 and not is_off:
         C = np.cov(values, rowvar=False).reshape(rank, rank)
         mean = values.mean(axis=0)
-        rank = int(np.linalg.matrix_rank(C))
         statistic = float(T * mean @ np.linalg.pinv(C, rcond=1e-10, hermitian=True) @ mean)
-    if not is_off.any() and (rank == 0 or chdtrc(rank, statistic) >= LEAST_LIKELY):
-        return ()
-    return (
-        OverlapWarning(
-            "features of the logged base arms, divided by their propensities, do not add up to "
-            "those of all base arms: the propensities are wrong"
-        ),
+        is_off = chdtrc(int(np.linalg.matrix_rank(C)), statistic) < LEAST_LIKELY
+    wrong = OverlapWarning(
+        "features of the logged base arms, divided by their propensities, do not add up to those "
+        "of all base arms: the propensities are wrong"
     )
+    return (wrong,) if is_off else ()
 
 
 def interval_of_mean(scores: FloatArray, freedom: float, level: float) -> tuple[float, float]:
@@ -207,7 +200,6 @@ def _unskewed(y: float, a: float) -> float:
 
 
 def _standard_error(values: FloatArray) -> float:
-    """Return the standard error of the mean of `values`, shape (T,), T ≥ 2."""
     return float(values.std(ddof=1) / math.sqrt(values.size))
 
 
@@ -215,18 +207,14 @@ def _doubts(weights: FloatArray, effective: float) -> list[OverlapWarning]:
     doubts = []
     if effective < LEAST_EFFECTIVE:
         doubts.append(
-            OverlapWarning(
-                f"the log cannot answer: it is worth {effective:.1f} rounds of this policy, "
-                f"{LEAST_EFFECTIVE} are needed for the interval to hold"
-            )
+            f"the log cannot answer: it is worth {effective:.1f} rounds of this policy, "
+            f"{LEAST_EFFECTIVE} are needed for the interval to hold"
         )
     if weights.size > 1:
         mean, error = float(weights.mean()), _standard_error(weights)
         if abs(mean - 1) > max(MOST_ERRORS * error, 1e-6):
             doubts.append(
-                OverlapWarning(
-                    f"weights average {mean:.3g} ± {error:.2g} where 1 is expected: the policy "
-                    "chooses base arms that could not be logged, or the propensities are wrong"
-                )
+                f"weights average {mean:.3g} ± {error:.2g} where 1 is expected: the policy chooses "
+                "base arms that could not be logged, or the propensities are wrong"
             )
-    return doubts
+    return [OverlapWarning(doubt) for doubt in doubts]

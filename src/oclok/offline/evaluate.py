@@ -11,7 +11,7 @@ from oclok.errors import InputError
 from oclok.offline.doubly_robust import doubly_robust
 from oclok.offline.estimate import Estimate, estimate_from_scores
 from oclok.offline.log import Log
-from oclok.offline.replay import replay
+from oclok.offline.replay import Match, replay
 from oclok.policies import UCB, Policy, Random, ThompsonSampling
 
 #: Policies by the names of the command line.
@@ -52,14 +52,13 @@ def evaluate(log: Log, policy: str | Policy = "greedy", level: float = 0.95) -> 
         rounds=len(rewards),
         assumes="rounds are independent draws from one world",
     )
-    is_sum = all(current.is_sum for current in test)
-    estimates = [logged]
-    if is_sum and all(current.propensities is not None for current in test):
-        estimates.append(doubly_robust(learner, test, level=level))
-        estimates.append(replay(learner, test, match="arms", level=level))
-    elif all(current.super_arm_propensity is not None for current in test):
-        estimates.append(doubly_robust(learner, test, match="super_arm", level=level))
-        estimates.append(replay(learner, test, level=level))
-    else:
-        raise InputError("the log has no propensities: another system decided, in shadow mode")
-    return estimates
+    match: Match = "arms"
+    if not all(current.is_sum and current.propensities is not None for current in test):
+        match = "super_arm"
+        if any(current.super_arm_propensity is None for current in test):
+            raise InputError("the log has no propensities: another system decided, in shadow mode")
+    return [
+        logged,
+        doubly_robust(learner, test, match=match, level=level),
+        replay(learner, test, match=match, level=level),
+    ]

@@ -1,4 +1,4 @@
-"""A log of decisions: who was available, who was chosen, how these turned out, and by what chance.
+"""A log of decisions: available base arms, those chosen, their outcomes, and propensities.
 
     S       the super arm that was logged
     p_m     P(m ∈ S): inclusion propensity of base arm m, given the round and all before it
@@ -11,18 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 
-from oclok.bench.datasets.frames import (
-    check_columns,
-    feature_columns,
-    numeric_columns,
-    rows_by_round,
-)
+from oclok.bench.datasets.frames import feature_columns, numeric_columns, rows_by_round
 from oclok.errors import DataError, InputError
 from oclok.oracles import TopK
 from oclok.oracles.base import Oracle
@@ -69,18 +64,16 @@ class LoggedRound:
             raise InputError(f"super_arm must be ascending; got {super_arm!r}")
         if not isinstance(oracle, Oracle):
             raise InputError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
-        values = {
-            "contexts": X,
-            "super_arm": chosen,
-            "outcomes": as_outcomes(outcomes, chosen.size).copy(),
-            "oracle": oracle,
-            "propensities": _as_propensities(propensities, len(X), chosen),
-            "super_arm_propensity": _as_propensity(super_arm_propensity),
-        }
-        for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+        if super_arm_propensity is not None and not 0 < super_arm_propensity <= 1:
+            raise InputError(f"super_arm_propensity must be in (0, 1]; got {super_arm_propensity}")
+        y = as_outcomes(outcomes, chosen.size).copy()
+        p = None if propensities is None else _as_propensities(propensities, len(X), chosen)
+        for array in (X, chosen, y, p):
+            if array is not None:
+                array.flags.writeable = False
+        P = None if super_arm_propensity is None else float(super_arm_propensity)
+        for field, value in zip(fields(self), (X, chosen, y, oracle, p, P), strict=True):
+            object.__setattr__(self, field.name, value)
 
     @cached_property
     def reward(self) -> float:
@@ -147,16 +140,15 @@ class Log(Sequence[LoggedRound]):
 
         Args:
             frame: the table.
-            round: column that says which round a row belongs to, in order of appearance.
+            round: column with the round of a row, in order of appearance.
             chosen: column that is True (or 1) where the base arm was chosen.
-            outcome: column with outcomes; only those of chosen base arms are looked at.
-            features: columns that make up the contexts; all that have no other role if left out.
+            outcome: column with outcomes; only those of chosen base arms are read.
+            features: columns of the contexts; all that have no other role if left out.
             propensity: column with the inclusion propensity p_m of each base arm; it may be
                 missing where a base arm was not chosen.
             super_arm_propensity: column with P(S), the same in all rows of a round.
             uniform: super arms were logged uniformly at random among all of their size.
-            oracle: feasible super arms of every round; `TopK` of as many base arms as were
-                logged if left out.
+            oracle: feasible super arms of every round; `TopK` of the logged size if left out.
         """
         roles = [round, chosen, outcome, propensity, super_arm_propensity]
         others = [name for name in roles if name is not None]
@@ -167,8 +159,11 @@ class Log(Sequence[LoggedRound]):
         is_chosen = _as_flags(frame, chosen)
         X = numeric_columns(frame, columns)
         y = numeric_columns(frame, [outcome], where=is_chosen)[:, 0]
-        p = None if propensity is None else _column(frame, propensity, is_chosen)
-        P = None if super_arm_propensity is None else _column(frame, super_arm_propensity, None)
+        p = P = None
+        if propensity is not None:
+            p = numeric_columns(frame, [propensity], where=is_chosen)[:, 0]
+        if super_arm_propensity is not None:
+            P = numeric_columns(frame, [super_arm_propensity])[:, 0]
         rounds = []
         for label, at in zip(labels, rows, strict=True):
             super_arm = np.flatnonzero(is_chosen[at])
@@ -221,9 +216,7 @@ class Log(Sequence[LoggedRound]):
         return f"<Log: {len(self)} rounds, {outcomes} outcomes>"
 
 
-def _as_propensities(values: ArrayLike | None, arms: int, chosen: IntArray) -> FloatArray | None:
-    if values is None:
-        return None
+def _as_propensities(values: ArrayLike, arms: int, chosen: IntArray) -> FloatArray:
     p = np.array(values, dtype=np.float64)
     if p.shape != (arms,):
         raise InputError(f"propensities must have shape ({arms},); got shape {p.shape}")
@@ -238,22 +231,9 @@ def _as_propensities(values: ArrayLike | None, arms: int, chosen: IntArray) -> F
     return p
 
 
-def _as_propensity(value: float | None) -> float | None:
-    if value is None:
-        return None
-    if not 0 < value <= 1:
-        raise InputError(f"super_arm_propensity must be in (0, 1]; got {value}")
-    return float(value)
-
-
 def _as_flags(frame: pd.DataFrame, name: str) -> BoolArray:
     values = numeric_columns(frame, [name])[:, 0]
     if not np.isin(values, (0, 1)).all():
         raise DataError(f"column {name!r} must be True or False (or 1 and 0)")
     flags: BoolArray = values == 1
     return flags
-
-
-def _column(frame: pd.DataFrame, name: str, where: BoolArray | None) -> FloatArray:
-    check_columns(frame, [name])
-    return numeric_columns(frame, [name], where=where)[:, 0]

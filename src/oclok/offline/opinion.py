@@ -1,7 +1,7 @@
-"""A model's opinion: what a posterior that has learned the log expects of a policy's choices.
+"""A model's opinion: the reward that a posterior, trained on the log, expects of a policy.
 
-No propensities are needed, and none of the guarantees that come with them is given: the answer
-is as good as kernel and noise of the posterior are.
+It needs no propensities and has none of their guarantees: it is as good as the posterior's kernel
+and noise are.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from oclok.offline.log import Log
 from oclok.policies.base import Policy
 from oclok.posterior.base import Posterior
 from oclok.posterior.mixture import MixturePosterior
-from oclok.typing import FloatArray
 from oclok.validation import as_probability
 
-#: A base arm whose standard deviation is above this share of the prior's is news to the model.
+#: A base arm whose std is above this share of the prior's is unlike any in the log.
 STRANGE = 0.9
-#: A mixture learns the scale of f, so that its prior says nothing of it. This share of the
-#: standard deviation of the outcomes stands in: far from all it has seen, it says 0.6 or more.
+#: Prior std of f under a mixture, which learns the scale of f, as a share of the outcomes' std:
+#: far from all data it predicts 0.6 or more.
 MIXTURE_PRIOR = 0.6
-#: A policy of whose base arms more than this share is news cannot be judged by the model.
+#: Largest share of the policy's base arms unlike any in the log without a warning.
 MOST_STRANGE = 0.1
 
 
@@ -60,11 +59,13 @@ def model_opinion(
     posterior = MixturePosterior() if posterior is None else posterior
     model = posterior.copy()
     model.update(*log.observations)
+    scale = MIXTURE_PRIOR * log.observations[1].std()
     values, strange = np.empty((len(log), 3)), []
     for t, (current, chosen) in enumerate(zip(log, decide(policy, log), strict=True)):
         mean, std = model.predict(current.contexts)
-        prior_std = _prior_std(posterior, log, current.contexts)
-        strange.append(std[chosen] > STRANGE * prior_std[chosen])
+        is_mixture = isinstance(posterior, MixturePosterior)
+        prior_std = scale if is_mixture else posterior.predict(current.contexts).std[chosen]
+        strange.append(std[chosen] > STRANGE * prior_std)
         values[t] = [current.value(mean + by * std, chosen) for by in (0.0, -reach, reach)]
     value, lower, upper = values.mean(axis=0).tolist()
     share = float(np.concatenate(strange).mean())
@@ -83,10 +84,3 @@ def model_opinion(
         "the kernel and the noise of the model are right: this is no measurement",
         (doubt,) if share > MOST_STRANGE else (),
     )
-
-
-def _prior_std(posterior: Posterior, log: Log, contexts: FloatArray) -> FloatArray:
-    """Return what the standard deviation of f is before the log says anything, shape (M,)."""
-    if isinstance(posterior, MixturePosterior):
-        return np.full(len(contexts), MIXTURE_PRIOR * log.observations[1].std())
-    return posterior.predict(contexts).std

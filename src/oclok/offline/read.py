@@ -90,12 +90,12 @@ def _round(
 ) -> LoggedRound:
     """Return the round of a decision, whose arms are `rows`."""
     arms = as_arms(dict(enumerate(map(json.loads, rows["features"]))))
-    request = rows["request"].iloc[0]  # missing where it had neither of these
-    asked = json.loads(request) if isinstance(request, str) else {}
-    oracle: Oracle = oracle_from_json(asked.get("oracle") or usual)
+    text = rows["request"].iloc[0]  # missing where the request had nothing special
+    request = json.loads(text) if isinstance(text, str) else {}
+    oracle: Oracle = oracle_from_json(request.get("oracle") or usual)
     if oracle.columns:
         oracle = oracle.resolve(arms.column)
-    fixed = {name: asked[name] for name in ("include", "exclude") if asked.get(name)}
+    fixed = {name: request[name] for name in ("include", "exclude") if request.get(name)}
     if fixed:
         place = {arm: position for position, arm in enumerate(rows["arm"])}
         oracle = oracle.given(**{n: [place[str(arm)] for arm in ids] for n, ids in fixed.items()})

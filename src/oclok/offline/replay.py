@@ -2,17 +2,16 @@
 
 Two ways to match, both unbiased, for different things:
 
-- **super arms** (Li et al. 2011). A round happens only if the policy chooses exactly the logged
-  super arm S; all other rounds are as if they had never been. Rounds must be kept with the same
-  probability whatever they look like, so a matching round is kept with probability P_min / P(S).
-  What is kept is then distributed as a run of the policy in the live world, and the estimate is
-  unbiased for the mean reward of such a run, whatever the reward is. Few rounds match:
-  1 of C(M, K) if super arms were logged uniformly.
-- **base arms**. Every round happens, and the policy learns the outcomes of the base arms that
+- **super arms** (Li et al. 2011). A round counts only if the policy chooses exactly the logged
+  super arm S; the others leave no trace. Rounds must be kept with the same probability whatever
+  they look like, so a matching round is kept with probability P_min / P(S). The kept rounds are
+  then distributed as a live run of the policy, and the estimate is unbiased for its mean reward,
+  whatever the reward is. Few rounds match: 1 of C(M, K) if super arms were logged uniformly.
+- **base arms**. Every round counts, and the policy learns the outcomes of the base arms that
   both it and the log chose. The score of a round is Σ r_m / p_m over these. This is unbiased for
-  the mean expected reward of the policy as it learns *from this log*, which is slower than
-  it would learn live, if rewards are sums and an outcome does not depend on which other
-  base arms are chosen. It needs K/M of a match where super arms need 1 / C(M, K).
+  the mean expected reward of the policy as it learns *from this log*, which is slower than live,
+  if rewards are sums and an outcome does not depend on which other base arms are chosen. It needs
+  K/M of a match where super arms need 1 / C(M, K).
 """
 
 from __future__ import annotations
@@ -46,10 +45,9 @@ def replay(
         policy: starts as it is; it is copied, not changed.
         log: its rounds must be independent draws from one world, logged with propensities that
             did not depend on the outcomes.
-        match: "super_arm" for the reward that the policy would have over its first rounds live,
-            as many as match; needs P(S), the propensities of super arms. "arms" for its reward
-            while it learns from this log; needs inclusion propensities p_m and a reward that is
-            a sum.
+        match: "super_arm" for the reward of the policy's first rounds live, as many as match;
+            needs P(S), the propensities of super arms. "arms" for its reward while it learns from
+            this log; needs inclusion propensities p_m and a reward that is a sum.
         level: nominal coverage of the interval.
         seed: decides which matching rounds are kept where P(S) differs between rounds.
 
@@ -105,55 +103,62 @@ def _replay_super_arms(
 
 
 def _replay_arms(policy: Policy, log: Log, level: float) -> Estimate:
-    check_sums(log)
-    scores, weights = np.empty(len(log)), np.empty(len(log))
-    unsupported = np.zeros(len(log))
-    for t, current in enumerate(log):
+    decisions = []
+    for current in log:
         decision = policy.select(current.contexts, current.oracle)
-        both, outcomes, p = overlap(current, decision.super_arm)
-        unsupported[t] = share_unsupported(current, decision.super_arm)
+        both, outcomes, _ = _overlap(current, decision.super_arm)
         policy.update(decision, np.where(both, outcomes, np.nan))
         if not both.all():
             policy.discard(decision)
-        scores[t] = (outcomes[both] / p[both]).sum()
-        weights[t] = (both / p).sum() / max(len(decision), 1)
+        decisions.append(decision.super_arm)
+    zero = [np.zeros(len(current.contexts)) for current in log]
+    learns = "; the policy learns only from outcomes in the log"
+    return estimate_by_arms("replay", log, decisions, zero, level, learns)
+
+
+def estimate_by_arms(
+    method: str,
+    log: Log,
+    decisions: list[IntArray],
+    q: list[FloatArray],
+    level: float,
+    also_assumes: str = "",
+) -> Estimate:
+    """Return the estimate whose scores are Σ q_m over the policy's arms + Σ (r_m - q_m) / p_m.
+
+    The second sum is over arms that both the policy and the log chose.
+
+    Args:
+        method: in a word.
+        log: with rewards that are sums.
+        decisions: the policy's super arm of each round.
+        q: predicted outcomes of all base arms of each round.
+        level: nominal coverage.
+        also_assumes: a further assumption.
+    """
+    scores, weights, unsupported = np.zeros((3, len(log)))
+    for t, (current, chosen) in enumerate(zip(log, decisions, strict=True)):
+        if not current.is_sum:
+            raise InputError(
+                f"match='arms' needs a reward that is the sum of the outcomes; in round {t} of "
+                f"the log it is {current.reward:g}, and the sum {current.outcomes.sum():g}"
+            )
+        both, outcomes, p = _overlap(current, chosen)
+        predicted = q[t][chosen]
+        scores[t] = predicted.sum() + ((outcomes - predicted)[both] / p[both]).sum()
+        weights[t] = (both / np.where(both, p, 1.0)).sum() / max(chosen.size, 1)
+        unsupported[t] = np.count_nonzero(p == 0) / max(chosen.size, 1)
     return estimate_from_scores(
-        "replay, matching base arms",
+        f"{method}, matching base arms",
         scores,
         weights,
         level=level,
         rounds=len(log),
         assumes="rounds are independent draws from one world, the inclusion propensities are "
-        "right, and an outcome does not depend on which other base arms are chosen; "
-        "the policy learns only from outcomes in the log",
+        f"right, and an outcome does not depend on which other base arms are chosen{also_assumes}",
         unsupported=float(unsupported.mean()),
         doubts=imbalance(log),
     )
-
-
-def overlap(current: LoggedRound, super_arm: IntArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """Return of each base arm in `super_arm` whether it was logged, its outcome and p_m.
-
-    Outcomes are 0 and p_m is 1 where it was not. Each has shape (K,).
-    """
-    if current.propensities is None:
-        raise InputError(
-            "the log has no inclusion propensities: give propensity=, or uniform=True if super "
-            "arms were logged uniformly at random"
-        )
-    logged = np.zeros(len(current.contexts), dtype=bool)
-    logged[current.super_arm] = True
-    seen = np.zeros(len(current.contexts))
-    seen[current.super_arm] = current.outcomes
-    both = logged[super_arm]
-    outcomes, p = seen[super_arm], np.where(both, current.propensities[super_arm], 1.0)
-    return both, outcomes, p
-
-
-def share_unsupported(current: LoggedRound, super_arm: IntArray) -> float:
-    """Return the share of `super_arm` that could not be logged: its propensity is 0."""
-    assert current.propensities is not None
-    return float((current.propensities[super_arm] == 0).mean()) if super_arm.size else 0.0
 
 
 def super_arm_propensities(log: Log) -> FloatArray:
@@ -168,11 +173,14 @@ def super_arm_propensities(log: Log) -> FloatArray:
     return np.array(known, dtype=np.float64)
 
 
-def check_sums(log: Log) -> None:
-    """Raise an `InputError` unless the reward of every logged super arm is a sum of outcomes."""
-    for t, current in enumerate(log):
-        if not current.is_sum:
-            raise InputError(
-                f"match='arms' needs a reward that is the sum of the outcomes; in round {t} of "
-                f"the log it is {current.reward:g}, and the sum {current.outcomes.sum():g}"
-            )
+def _overlap(current: LoggedRound, super_arm: IntArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Return for each arm of `super_arm` whether it was logged, its outcome (else 0), and p_m."""
+    if current.propensities is None:
+        raise InputError(
+            "the log has no inclusion propensities: give propensity=, or uniform=True if super "
+            "arms were logged uniformly at random"
+        )
+    seen = np.zeros(len(current.contexts))
+    seen[current.super_arm] = current.outcomes
+    both = np.isin(super_arm, current.super_arm)
+    return both, seen[super_arm], current.propensities[super_arm]

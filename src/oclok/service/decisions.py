@@ -11,9 +11,8 @@ import numpy as np
 
 from oclok.agent import Agent, AgentDecision, Schema
 from oclok.agent.arms import Arms
-from oclok.agent.decision import Offer
+from oclok.agent.decision import Offer, Proposal
 from oclok.agent.guard import Step
-from oclok.agent.request import Proposal
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
 from oclok.service.log import Event

@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from oclok import persistence
 from oclok.agent import Agent, AgentDecision, Schema
-from oclok.agent.request import Proposal
+from oclok.agent.decision import Proposal
 from oclok.errors import InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from oclok.agent.arms import as_arms
-from oclok.agent.request import Proposal
+from oclok.agent.decision import Proposal
 from oclok.errors import DamagedLogError, FeedbackError, InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
