@@ -129,8 +129,8 @@ class World:
         return self
 
     def settle(self) -> None:
-        """Wait until everything that was told is learned."""
-        lag = f'oclok_learner_lag_steps{{agent="{self.name}"}} 0\n'
+        """Wait until all outcomes are learned."""
+        lag = f'oclok_learner_lag_steps{{agent="{self.name}"}} 0.0\n'
         until(lambda: lag in self.server.client.get("/metrics").text)
 
     def get(self, path: str = "") -> dict:

@@ -40,7 +40,7 @@ ROUNDS, DRAWN, CONTENDERS, DRAWS = 12, 20, 10, 256
 #: Contenders that do not have the highest means have the highest μ + OPTIMISM · σ.
 OPTIMISM = 1.5
 #: H. Further ahead, what a model promises is worth less, as the model is not quite right either.
-HORIZON = 100
+HORIZON = 60
 #: The first rehearsal is after this many rounds; others follow after an EVERY-th of all so far.
 FIRST, EVERY = 4, 4
 #: Every so many rounds the full width is used.

@@ -35,7 +35,7 @@ Prepared = tuple[FloatArray, ...]
 #: A context becomes a basis function if it has this much left, in noise variances: what the prior
 #: asks for up to AMPLE basis functions, then MUCH_LEFT up to LIMIT.
 MUCH_LEFT = 4.0
-AMPLE, LIMIT = 224, 576
+AMPLE, LIMIT = 160, 576
 #: Outcomes that are learned at a time.
 AT_ONCE = 64
 

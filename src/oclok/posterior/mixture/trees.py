@@ -17,7 +17,7 @@ from oclok.posterior.mixture.columns import ColumnMap
 from oclok.typing import FloatArray, IntArray
 
 #: Trees of a full forest.
-TREES = 30
+TREES = 20
 #: Outcomes that a tree looks at; more are drawn from uniformly.
 MOST = 1_000
 #: Columns that a split chooses from, of those that vary, and the fewest outcomes of a leaf.
