@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 
-from oclok.bench.datasets.frames import feature_columns, numeric_columns, rows_by_round
 from oclok.errors import DataError, InputError
+from oclok.frames import feature_columns, numeric_columns, rows_by_round
 from oclok.oracles import TopK
 from oclok.oracles.base import Oracle
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from oclok.bench.datasets.frames import feature_columns, numeric_columns, read_frame, rows_by_round
 from oclok.bench.problems.base import Problem, Round, gaussian
 from oclok.errors import DataError, InputError
+from oclok.frames import feature_columns, numeric_columns, read_frame, rows_by_round
 from oclok.oracles import TopK
 from oclok.validation import as_count, as_positive
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oclok.bench.datasets.frames import feature_columns, numeric_columns, read_frame, rows_by_round
 from oclok.errors import DataError
+from oclok.frames import feature_columns, numeric_columns, read_frame, rows_by_round
 
 
 def test_rows_by_round_are_those_of_groupby():
