@@ -104,8 +104,8 @@ class Rehearsal(Persistent):
         mean, std = posterior.predict(contexts.reshape(-1, D))
         of = _contenders(mean.reshape(R, M), std.reshape(R, M), A)
         X = np.take_along_axis(contexts, of[:, :, None], axis=1).reshape(-1, D)
-        mean = np.take_along_axis(mean.reshape(R, M), of, axis=1).ravel()
-        mean, ceiling = np.minimum(mean, self.ceiling(posterior)), self.ceiling(posterior)
+        ceiling = self.ceiling(posterior)
+        mean = np.minimum(np.take_along_axis(mean.reshape(R, M), of, axis=1).ravel(), ceiling)
         noise = posterior.noise_std**2
         try:
             value = values(mean, posterior.covariance(X), noise, A, k, ceiling, rng)

@@ -38,6 +38,14 @@ def gram(V: FloatArray) -> FloatArray:
     return result
 
 
+def product(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return ABᵀ, by SciPy's BLAS, in C order."""
+    if not A.shape[1]:
+        return np.zeros((len(A), len(B)))
+    result: FloatArray = dgemm(1.0, B.T, A.T, trans_a=1).T
+    return result
+
+
 def add_to_diagonal(matrix: FloatArray, value: FloatArray | float) -> None:
     """Add `value` to the diagonal of `matrix`, in place (diag_indices takes 20 times as long)."""
     if matrix.flags.forc:

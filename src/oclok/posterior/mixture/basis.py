@@ -17,13 +17,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dtrsm
+from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from oclok.errors import NumericalError
 from oclok.persistence import Persistent
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.linalg import add_to_diagonal, factor
+from oclok.posterior.linalg import add_to_diagonal, factor, gram, product
 from oclok.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -136,29 +136,29 @@ class BasisRegression(Persistent):
         if not len(self):
             return Features(A, np.empty((len(X), 0)), self.prior.diagonal(A))
         K = self.prior.between(A, self._basis_prepared())
-        return Features(A, _times(K, self._R), self.prior.diagonal(A))
+        return Features(A, product(K, self._R), self.prior.diagonal(A))
 
     def moments(self, features: Features) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of what the basis represents of f, each of shape (M,)."""
         phi = features.phi
-        spread = np.einsum("nm,nm->n", _times(phi, self._S), phi)
+        spread = np.einsum("nm,nm->n", product(phi, self._S), phi)
         return phi @ self._mean, np.maximum(spread, 0.0)
 
     def covariance(self, features: Features) -> FloatArray:
         """Return the joint covariance of f, shape (M, M)."""
         phi = features.phi
         K = self.prior.between(features.prepared, features.prepared)
-        K -= _times(phi, phi)
-        K += _times(_times(phi, self._S), phi)
+        K -= product(phi, phi)
+        K += product(product(phi, self._S), phi)
         np.einsum("ii->i", K)[...] = features.left + self.moments(features)[1]
         return K
 
     def sample(self, features: Features, count: int, rng: np.random.Generator) -> FloatArray:
         """Return samples of f, shape (count, M); what the basis leaves is independent."""
         phi = features.phi
-        w = _times(rng.standard_normal((count, len(self))), factor(self._S, 1e-12)) + self._mean
+        w = product(rng.standard_normal((count, len(self))), factor(self._S, 1e-12)) + self._mean
         left = np.sqrt(features.left)
-        return _times(w, phi) + left * rng.standard_normal((count, len(phi)))
+        return product(w, phi) + left * rng.standard_normal((count, len(phi)))
 
     def learn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
         """Learn outcomes y (N,) at X (N, D), of noise variance noise / weights.
@@ -199,15 +199,15 @@ class BasisRegression(Persistent):
             features = self._grown(X, features)
         phi = features.phi
         noise = self._noise_of(features) / weights
-        SP = _times(phi, self._S)
-        G = _times(SP, phi)
+        SP = product(phi, self._S)
+        G = product(SP, phi)
         add_to_diagonal(G, noise)
         C = factor(G, float(noise.min()))
         z = dtrsm(1.0, C, (y - phi @ self._mean)[:, None], lower=1)[:, 0]
         T = dtrsm(1.0, C, SP, lower=1)
         if not np.isfinite(z).all():
             raise NumericalError("outcomes cannot be learned in double precision")
-        self._S = self._S - dgemm(1.0, T, T, trans_a=1)
+        self._S = self._S - gram(T)
         self._b = self._b + phi.T @ (y / noise)
         self._mean = self._mean + T.T @ z
         log_det = float(np.log(C.diagonal()).sum())
@@ -221,7 +221,7 @@ class BasisRegression(Persistent):
         """Make contexts X (N, D) with variance left basis functions; return their features."""
         A, phi = features.prepared, features.phi
         C = self.prior.between(A, A)
-        C -= _times(phi, phi)
+        C -= product(phi, phi)
         least, most = (self.prior.least_left, AMPLE) if len(self) < AMPLE else (MUCH_LEFT, LIMIT)
         pivots, L = _pivoted(C, least * self.noise, most - len(self))
         if not len(pivots):
@@ -231,7 +231,7 @@ class BasisRegression(Persistent):
         R, S = np.zeros((m + q, m + q)), np.eye(m + q)
         R[:m, :m], R[m:, m:], S[:m, :m] = self._R, T, self._S
         if m:
-            R[m:, :m] = -_times(T @ phi[pivots], self._R.T)
+            R[m:, :m] = -product(T @ phi[pivots], self._R.T)
         self.basis = np.vstack([self.basis, X[pivots]]) if m else X[pivots].copy()
         self._R, self._S, self._prepared = R, S, None
         self._b, self._mean = (np.concatenate([v, np.zeros(q)]) for v in (self._b, self._mean))
@@ -261,14 +261,6 @@ def _pivoted(C: FloatArray, least: float, most: int) -> tuple[list[int], FloatAr
         left[pivot] = -math.inf
         pivots.append(pivot)
     return pivots, L[:, : len(pivots)]
-
-
-def _times(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return ABᵀ, by SciPy's BLAS, in C order."""
-    if not A.shape[1]:
-        return np.zeros((len(A), len(B)))
-    result: FloatArray = dgemm(1.0, B.T, A.T, trans_a=1).T
-    return result
 
 
 def _inverse(A: FloatArray) -> FloatArray:

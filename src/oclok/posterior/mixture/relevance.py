@@ -19,11 +19,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dsymv
+from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from oclok.persistence import Persistent
-from oclok.posterior.linalg import add_to_diagonal
+from oclok.posterior.linalg import add_to_diagonal, product
 from oclok.posterior.mixture.basis import Prepared
 from oclok.posterior.mixture.columns import ColumnMap
 from oclok.typing import FloatArray
@@ -67,7 +67,7 @@ class RelevanceKernel(Persistent):
         K, rough = _bent(h)
         K *= self.smooth
         K += self.rough * rough
-        K += _product(A[0], B[0])
+        K += product(A[0], B[0])
         return K
 
     def diagonal(self, A: Prepared) -> FloatArray:
@@ -223,7 +223,7 @@ _AMPLITUDES = np.sqrt(1 / 6 / np.sum(_FREQUENCIES**-2.0)) / _FREQUENCIES
 
 def _half_squares(A: FloatArray, B: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
     """Return ½d², shape (N, M), with a and b half the squared norms of A (N, D) and B (M, D)."""
-    h = _product(A, B)
+    h = product(A, B)
     np.subtract(a[:, None], h, out=h)
     h += b
     return np.maximum(h, 0.0, out=h)
@@ -237,18 +237,10 @@ def _bent(h: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.exp(-h), rough
 
 
-def _product(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return ABᵀ in C order."""
-    if not A.shape[1]:
-        return np.zeros((len(A), len(B)))
-    result: FloatArray = dgemm(1.0, B.T, A.T, trans_a=1).T
-    return result
-
-
 def _gram(A: FloatArray) -> FloatArray:
-    return _product(A, A)
+    return product(A, A)
 
 
 def _quadratic(A: FloatArray, G: FloatArray) -> FloatArray:
     """Return the diagonal of AᵀGA, shape (D,), with G symmetric."""
-    return np.asarray(np.einsum("nd,nd->d", A, _product(G, np.ascontiguousarray(A.T))))
+    return np.asarray(np.einsum("nd,nd->d", A, product(G, np.ascontiguousarray(A.T))))
