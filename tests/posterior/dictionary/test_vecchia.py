@@ -295,3 +295,18 @@ def test_a_correction_moves_means_as_learning_the_right_outcomes_would() -> None
     after, wanted = corrected.predict(X).mean, taught.predict(X).mean
     assert np.linalg.norm(after - wanted) < 0.05 * np.linalg.norm(before - wanted)
     np.testing.assert_array_equal(corrected.outcomes, right)
+
+
+def test_what_neighbours_leave_is_at_most_what_the_dictionary_leaves():
+    # At contexts of the dictionary that is nothing but rounding error, which varies by batch.
+    rng = np.random.default_rng(0)
+    U = rng.random((60, 3))
+    model = model_of(RBF(0.3), U)
+    model.update(U[:40] + 1e-9, rng.standard_normal(40))
+    contexts = np.vstack([U, rng.random((40, 3))])
+    for count in range(1, 30):
+        chosen = rng.permutation(100)[:count]
+        prediction = model.screen(contexts).sharpen(chosen)
+        local = prediction.local
+        assert (local.variance <= local.residual).all()
+        assert np.abs(prediction.covariance()).max() < 1.1

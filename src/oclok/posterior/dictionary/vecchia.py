@@ -102,7 +102,7 @@ class VecchiaPrediction(Prediction):
                 array[..., positions] = getattr(other, name)
             return changes
 
-        local = merged(("features", "variance", "mean"), self.local, sharp.local)
+        local = merged(("residual", "features", "variance", "mean"), self.local, sharp.local)
         changes = merged(("mean", "std", *self._columns), self, sharp)
         return self._with(**changes, local=self.local._replace(**local))
 
