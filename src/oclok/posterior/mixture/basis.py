@@ -232,8 +232,11 @@ class BasisRegression(Persistent):
         R[:m, :m], R[m:, m:], S[:m, :m] = self._R, T, self._S
         if m:
             R[m:, :m] = -product(T @ phi[pivots], self._R.T)
+        new = tuple(part[pivots] for part in A)
+        if m:
+            new = tuple(map(np.concatenate, zip(self._basis_prepared(), new, strict=True)))
         self.basis = np.vstack([self.basis, X[pivots]]) if m else X[pivots].copy()
-        self._R, self._S, self._prepared = R, S, None
+        self._R, self._S, self._prepared = R, S, new
         self._b, self._mean = (np.concatenate([v, np.zeros(q)]) for v in (self._b, self._mean))
         return Features(A, np.hstack([phi, L]), features.prior)
 
