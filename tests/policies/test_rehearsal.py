@@ -74,10 +74,12 @@ def test_a_loaded_policy_explores_as_the_saved_one_would(tmp_path: Path) -> None
         return widths
 
     policy = UCB(RBF(0.2), 0.1, TopK(2))
-    play(policy, range(8))
+    play(policy, range(45))
     policy.save(tmp_path / "policy")
     loaded = UCB.load(tmp_path / "policy")
-    assert play(loaded, range(8, 30)) == play(policy, range(8, 30))
+    widths = play(policy, range(45, 80))
+    assert play(loaded, range(45, 80)) == widths
+    assert min(widths) < 1
 
 
 def test_a_policy_that_learns_its_width_conforms() -> None:

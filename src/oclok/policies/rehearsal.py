@@ -16,8 +16,9 @@ Exploring lowers the first and raises the second. The width of the highest value
 rehearsals, is used. Where arms on offer vary so much that greedy choices teach as well, that is 0.
 Super arms are the k best arms, whatever the oracle: only how many arms are chosen counts here.
 
-A rehearsal knows no more than its model. So every `TRUST`-th round is played with the full width,
-whatever was learned: what a wrong model hides comes to light there.
+A rehearsal knows no more than its model. So the first `EARLY` rounds, and every `TRUST`-th after
+them, are played with the full width, whatever was learned: what a wrong model hides comes to light
+there.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ ROUNDS, DRAWN, CONTENDERS, DRAWS = 12, 20, 10, 256
 OPTIMISM = 1.5
 #: H. Further ahead, what a model promises is worth less, as the model is not quite right either.
 HORIZON = 60
-#: The first rehearsal is after this many rounds; others follow after an EVERY-th of all so far.
-FIRST, EVERY = 4, 4
-#: Every so many rounds the full width is used.
-TRUST = 4
+#: The full width is used in the first EARLY rounds, and in every TRUST-th of the others.
+EARLY, TRUST = 40, 4
+#: The first rehearsal is after EARLY rounds; others follow after an EVERY-th of all so far.
+EVERY = 4
 #: Weight of the rehearsals before, each time there is another one.
 MEMORY = 0.6
 #: Weight of the mean in indices, which breaks ties between those at the ceiling.
@@ -69,11 +70,12 @@ class Rehearsal(Persistent):
         """Begin anew after this many rounds: the world has moved."""
         self.width = 1.0
         self._values = np.zeros(len(WIDTHS))
-        self._start, self._due = rounds, FIRST
+        self._start, self._due = rounds, EARLY
 
     def width_in(self, t: int) -> float:
         """Return the width to use in round `t`."""
-        return self.width if t % TRUST else WIDTHS[-1]
+        is_learned = t - self._start > EARLY and t % TRUST
+        return self.width if is_learned else WIDTHS[-1]
 
     def ceiling(self, posterior: Posterior) -> float:
         """Return the highest outcome that is possible, as far as is known."""
