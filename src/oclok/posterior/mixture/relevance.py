@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpotrf, dpotri
 
@@ -105,8 +106,8 @@ class RelevanceKernel(Persistent):
 def features(columns: ColumnMap, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mapped columns of X, less their middles, and the cosines of the graded ones."""
     U = columns.apply(X)
-    angles = np.pi * (U[:, columns.graded, None] + 0.5) * _FREQUENCIES
-    waves = np.cos(angles) * _AMPLITUDES
+    cosines = np.cos(np.pi * (U[:, columns.graded] + 0.5))
+    waves = chebvander(cosines, COSINES)[..., 1:] * _AMPLITUDES  # T_k(cos x) = cos kx
     return U - columns.middle, waves.reshape(len(X), -1)
 
 
