@@ -18,8 +18,8 @@ Student's quantile with n_eff - 1 degrees of freedom: only rounds that count tel
 
 is for the tails, from the expansion of the quantile of g(x) to order 1/T: the Cornish-Fisher term
 of x, carried through g, plus (κ - 3γ²/2)(z³/3 + z/6), the covariance of γ, as estimated, with x
-(Hall 1992, "The Bootstrap and Edgeworth Expansion", chapter 3). Without c, 95% intervals cover 93% where
-tails are long.
+(Hall 1992, "The Bootstrap and Edgeworth Expansion", chapter 3). Without c, 95% intervals cover 93%
+where tails are long.
 
 Two checks of the propensities: weights average 1, and for every feature x of the base arms,
 Σ x_m / p_m over those that were logged is Σ x_m over all that could be, in expectation.
