@@ -2,6 +2,13 @@
 
 f is drawn from the prior of the policy's own posterior, which is what the promise assumes. A
 baseline is a score column of the arms: f itself, f with noise, noise, or -f.
+
+With --floor, a lower bound of the regret with the worst baseline, for every guard that plays the
+policy's set or the baseline's. Let it play the policy's for the first time after n decisions of the
+baseline's. With the best baseline that breaks the promise at once with probability b_n, so a guard
+does so with probability δ / b_n at most. With the worst one, it does so no more often than the most
+powerful test of that size finds out which of the two it is (Neyman and Pearson), even one that
+knows f but for its sign about the level.
 """
 
 from __future__ import annotations
@@ -81,6 +88,48 @@ def run(quick: bool) -> Result:
     return Result("Guard: never much worse than the baseline", rows, targets, notes)
 
 
+def floor(runs: int = 40, most: int = 7, worlds: tuple[str, ...] = ("linear",)) -> list[Row]:
+    """Return, for n decisions of the baseline's, what they cost and what they tell."""
+    rows: list[Row] = []
+    seeds = range(FIRST_SEED, FIRST_SEED + runs)
+    for world in worlds:
+        say(f"floor: {world}")
+        signal, free, floor = _signal(world, most), math.nan, 1.0
+        for n in range(most):
+            regret = np.mean(
+                [_played(Problem(world, "worst"), s, ROUNDS, None, n)[1] for s in seeds]
+            )
+            least = [_played(Problem(world, "best"), s, n + 1, None, n)[0] for s in seeds]
+            breaks = float(np.mean(np.array(least) < 1 - SHARE))
+            free = regret if n == 0 else free
+            if n > 0:
+                floor += (regret / free - rows[-1]["ratio"]) * (1 - rows[-1]["found"])
+            found = _found(signal[:, : n * K], min(DELTA / max(breaks, DELTA), 1.0))
+            row = {"world": world, "n": n, "ratio": regret / free, "breaks": breaks}
+            rows.append(row | {"found": found, "floor": floor})
+    return rows
+
+
+def _signal(world: str, decisions: int, draws: int = 2_000) -> np.ndarray:
+    """Return f less its level at the best sets of some decisions, shape (draws, decisions K)."""
+    rng, rows = np.random.default_rng(FIRST_SEED), []
+    for _ in range(draws):
+        _, f, D = WORLDS[world](rng)
+        means = f(rng.uniform(-1, 1, (decisions * ARMS, D))).reshape(decisions, ARMS)
+        rows.append(np.sort(means - LEVEL)[:, -K:].ravel())
+    return np.array(rows)
+
+
+def _found(signal: np.ndarray, size: float) -> float:
+    """Return the power of the likelihood ratio test of signal against -signal, about any level."""
+    variance, k = (LEVEL / NOISE_STD) ** 2, signal.shape[1]
+    known = (signal**2).sum(axis=1) - variance / (1 + variance * k) * signal.sum(axis=1) ** 2
+    d = 2 * np.sqrt(known) / NOISE_STD
+    z = np.random.default_rng(FIRST_SEED).standard_normal((2, len(d)))
+    best, worst = d * z[0] - d**2 / 2, d * z[1] + d**2 / 2
+    return float(np.mean(worst >= np.quantile(best, 1 - size))) if k else size
+
+
 def _row(problem: Problem, runs: int, rounds: int) -> Row:
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
     guarded = np.array([_played(problem, seed, rounds, SHARE) for seed in seeds])
@@ -103,8 +152,13 @@ def _row(problem: Problem, runs: int, rounds: int) -> Row:
     }
 
 
-def _played(problem: Problem, seed: int, rounds: int, guard: float | None) -> list[float]:
-    """Return the least share of the baseline's reward, regret, decisions left, its regret."""
+def _played(
+    problem: Problem, seed: int, rounds: int, guard: float | None, wait: int = 0
+) -> list[float]:
+    """Return the least share of the baseline's reward, regret, decisions left, its regret.
+
+    The first `wait` decisions are the baseline's.
+    """
     rng = np.random.default_rng(seed)
     kernel, f, D = WORLDS[problem.world](rng)
     features: dict[str, Any] = {
@@ -121,7 +175,7 @@ def _played(problem: Problem, seed: int, rounds: int, guard: float | None) -> li
     )
     ours = theirs = regret = of_baseline = 0.0
     least, waiting = np.inf, []
-    for _ in range(rounds):
+    for t in range(rounds):
         X, costs = rng.uniform(-1, 1, (ARMS, D)), rng.uniform(0.5, 1.5, ARMS)
         means, noise = f(X), NOISE_STD * rng.standard_normal(ARMS)
         score = _score(problem.baseline, means, rng.standard_normal(ARMS))
@@ -132,7 +186,7 @@ def _played(problem: Problem, seed: int, rounds: int, guard: float | None) -> li
         if oracle.columns:
             rows = {m: row | {"cost": costs[m]} for m, row in rows.items()}
             oracle = oracle.resolve({"cost": costs}.__getitem__)
-        decision = agent.decide(rows)
+        decision = agent.decide(rows, include=oracle(score).tolist() if t < wait else ())
         best, old = oracle.value(means, oracle(means)), oracle.value(means, oracle(score))
         reward = oracle.value(means, np.array(decision.chosen))
         ours, theirs = ours + reward, theirs + old
@@ -176,5 +230,8 @@ WORLDS = {"linear": _linear, "smooth": _smooth}
 
 
 if __name__ == "__main__":
+    if "--floor" in sys.argv:
+        print(table(floor()))
+        sys.exit()
     result = run("--quick" in sys.argv)
     print(f"{result.markdown()}\n\n{table([target.row() for target in result.targets])}")

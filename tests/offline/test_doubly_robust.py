@@ -21,7 +21,7 @@ WRONG = DummyRegressor(strategy="constant", constant=3.0)
 def test_it_is_unbiased_and_covers_the_truth_however_wrong_the_model_is(
     world, many_logs, match, regressor
 ):
-    # The full study has 500 logs of several kinds each; it is in benchmarks/offline.py.
+    # The full study has 1,000 logs of several kinds each; it is in benchmarks/offline.py.
     estimates = [
         doubly_robust(world.Fixed(), log, match=match, regressor=regressor, level=0.8)
         for log in many_logs[False]

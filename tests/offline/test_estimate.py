@@ -17,8 +17,8 @@ def make(scores, weights, level=0.95):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_without_skewness_the_interval_is_that_of_a_t_test(level):
-    half = np.random.default_rng(0).normal(3, 2, 25)
+def test_without_skewness_and_tails_the_interval_is_that_of_a_t_test(level):
+    half = np.random.default_rng(0).uniform(1, 5, 25)  # no long tails either
     scores = np.concatenate([half, 6 - half])
     estimate = make(scores, np.ones(50), level)
     judge = stats.ttest_1samp(scores, 0).confidence_interval(level)
@@ -30,13 +30,16 @@ def test_without_skewness_the_interval_is_that_of_a_t_test(level):
 
 def test_the_ends_are_where_halls_transformation_meets_students_quantiles():
     rng = np.random.default_rng(0)
-    scores, weights = rng.exponential(size=80), rng.exponential(size=80)
+    scores, weights = rng.standard_t(5, size=80), rng.exponential(size=80)
     estimate = make(scores, weights)
     a = stats.skew(scores) / np.sqrt(80)
     ends = np.array([estimate.upper, estimate.lower])
     x = (scores.mean() - ends) / stats.sem(scores)
     g = x + a * x**2 / 3 + a**2 * x**3 / 27 + a / 6
-    reach = stats.t.ppf(0.975, estimate.effective_sample_size - 1)
+    z, skewness, kurtosis = 1.959963985, stats.skew(scores), stats.kurtosis(scores)
+    tails = kurtosis * (z**3 / 4 + 5 * z / 12) - skewness**2 * (11 * z**3 / 27 + 31 * z / 72)
+    reach = stats.t.ppf(0.975, estimate.effective_sample_size - 1) + max(tails, 0) / 80
+    assert tails > 0 < skewness
     np.testing.assert_allclose(g, [-reach, reach])
     assert estimate.upper - scores.mean() > scores.mean() - estimate.lower
 
@@ -65,6 +68,21 @@ def test_skewed_scores_are_covered_from_both_sides_where_a_t_test_misses_on_one(
         missed_by_t += abs(scores.mean() - 0.86) > reach
     assert max(below, above) < 35
     assert missed_by_t > 60
+
+
+def test_long_tails_are_covered_where_skewness_alone_misses():
+    rng = np.random.default_rng(0)
+    missed = without_tails = 0
+    for _ in range(2000):
+        weights = 6.0 * (rng.random(240) < 1 / 6)
+        scores = weights * rng.laplace(size=240)
+        estimate = make(scores, weights)
+        missed += not estimate.lower <= 0 <= estimate.upper
+        a = stats.skew(scores) / np.sqrt(240) / 3
+        x = scores.mean() / stats.sem(scores)
+        g = x + a * x**2 + a**2 * x**3 / 3 + a / 2
+        without_tails += abs(g) > stats.t.ppf(0.975, estimate.effective_sample_size - 1)
+    assert missed < 0.065 * 2000 < without_tails
 
 
 def test_the_effective_sample_size_is_kishs():

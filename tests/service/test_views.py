@@ -10,6 +10,7 @@ from oclok.policies.calibration import calibrate
 from oclok.service import learned, views
 from oclok.service.database import Database
 from oclok.service.lifecycle import Lifecycle
+from oclok.service.metrics import LEVELS, Metrics
 from oclok.service.service import Service
 
 ASKED = {"oracle": None, "include": [], "exclude": [], "id": None, "chosen": None}
@@ -31,6 +32,31 @@ def test_a_few_outcomes_are_too_early_unless_something_is_wrong():
     assert "3 of 50" in views.verdict([], few).summary
     assert views.verdict([Finding("constant", "info", "")], CALM).level == "green"
     assert views.verdict([Finding("quarantine", "warning", "x")], few).level == "amber"
+
+
+def test_health_page_and_metrics_agree_and_show_no_regret_of_a_contradicted_model(
+    storage, make_arms, monkeypatch
+):
+    Database(storage).migrate()
+    service = Service(Database(storage))
+    service.put_agent("a", {"oracle": {"kind": "TopK", "k": 1}})
+    replica, arms = service.replica("a"), make_arms(np.random.default_rng(0))
+    [chosen] = service.decide("a", ASKED | {"arms": arms, "id": "d"})["chosen"]
+    outcome = {"decision": "d", "arm": chosen["id"], "outcome": 1.0}
+    service.learn("a", [outcome | {"correct": False, "accept": False}])
+    replica.learner.catch_up()
+    assert replica.learner.regret().rounds == 1  # while nothing contradicts the model
+    assert views.agent(replica).regret is not None
+    off = calibrate(5 * np.random.default_rng(0).standard_normal(200), np.ones(200))
+    monkeypatch.setattr(replica.learner, "calibration", lambda: off)
+    [found] = [found for found in replica.agent.health() if found.severity != "info"]
+    seen = views.agent(replica)
+    assert found.kind == seen.verdict.kind == "calibration"
+    assert seen.verdict == views.row(replica).verdict
+    assert seen.calibration.verdict == "overconfident"
+    assert seen.regret is None
+    metrics = Metrics(service).text().decode()
+    assert f'oclok_health{{agent="a"}} {LEVELS[seen.verdict.level]:.1f}' in metrics
 
 
 def test_actions_speak_of_the_api_not_of_python():

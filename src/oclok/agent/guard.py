@@ -208,7 +208,7 @@ class Guard(Persistent):
 
     def report(self, calibration: Calibration | None = None) -> GuardReport:
         """Return what the guard did so far, and what its promise rests on."""
-        is_off = calibration is not None and calibration.verdict == "overconfident"
+        is_off = calibration is not None and calibration.is_contradicted
         assumptions = (
             Assumption(
                 "posterior",
@@ -232,7 +232,7 @@ class Guard(Persistent):
         """Return w_n, widened by how far outcomes were off."""
         n = self.own + START
         width = -float(ndtri(6 * self.delta / (math.pi * n) ** 2))
-        if calibration is not None and calibration.verdict == "overconfident":
+        if calibration is not None and calibration.is_contradicted:
             width *= calibration.spread
         return width
 

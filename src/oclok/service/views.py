@@ -63,7 +63,7 @@ def agent(replica: Replica) -> AgentAnswer:
         settings=replica.settings,  # type: ignore[arg-type]  # checked when it was made
         events=replica.seq,
         calibration=Calibration.model_validate(judged),
-        regret=_regret(replica),
+        regret=None if judged.is_contradicted else _regret(replica),
         health=[_finding(found) for found in findings],
         features=None if schema is None else schema.to_json(),
         **summary,
