@@ -84,7 +84,7 @@ def test_kill_while_agents_are_changed(storage, start_server, settings, make_tra
     """What was acknowledged holds, what was deleted stays away, `check` and `replay` agree."""
     server = start_server(storage, 2)
     assert server.client.put("/v1/agents/a", json=settings).status_code == 201
-    acknowledged: dict[str, object] = {"deadline": None}
+    acknowledged = {"deadline": 0.0}
     alive, deleted = set(), set()
     rng = np.random.default_rng(5)
 
@@ -123,7 +123,7 @@ def test_kill_while_agents_are_changed(storage, start_server, settings, make_tra
         assert alive <= names
         assert not deleted & names
         now = server.client.get("/v1/agents/a").json()["settings"]["deadline"]
-        assert now is None or now >= (acknowledged["deadline"] or 0.0)
+        assert (now or 0.0) >= acknowledged["deadline"]
         assert all(found.is_well for found in check(Database(storage)))
     server.kill(signal.SIGTERM)
     assert replay(Database(storage), "a").differing == []

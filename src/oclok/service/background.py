@@ -61,24 +61,26 @@ class Background:
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=5)
-        self._sharing.close()
+        self._sharing.lead_only(())
 
     def _learn(self) -> None:
         while not self._stop.is_set():
             self._service.work_available.clear()
-            taken = [self._step(replica) for replica in self._service.replicas]
+            replicas = {f"{each.id}-{each.epoch}": each for each in self._service.replicas}
+            self._sharing.lead_only(replicas)
+            taken = [self._step(*each) for each in replicas.items()]
             if any(taken):
                 time.sleep(PAUSE)
             else:
                 self._service.work_available.wait(EVERY)
 
-    def _step(self, replica: Replica) -> bool:
+    def _step(self, model: str, replica: Replica) -> bool:
         """Take a step of learning for an agent; one that fails is tried again after a while."""
         failures, again = self._failed.get(replica.id, (0, 0.0))
         if time.monotonic() < again:
             return False
         try:
-            was_taken = self._sharing.work(f"{replica.id}-{replica.epoch}", replica.learner)
+            was_taken = self._sharing.work(model, replica.learner)
         except Exception:
             pause = min(RETRY_AFTER * 2**failures, LATEST_RETRY)
             self._failed[replica.id] = failures + 1, time.monotonic() + pause
@@ -153,7 +155,8 @@ class Background:
             self._service.drop(replica)
 
     def _snapshot(self, replica: Replica) -> None:
-        if replica.learner.is_following or not self._is_due(replica):
+        learner = replica.learner  # which may be learning the past anew
+        if learner.is_following or learner.is_behind() or not self._is_due(replica):
             return
         replica.snapshot_seq = self._service.log.snapshot_seq(replica.id)  # another one's, perhaps
         if self._is_due(replica):

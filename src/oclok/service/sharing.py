@@ -10,6 +10,7 @@ other machines have a folder, and a leader, of their own.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO
 
@@ -66,10 +67,11 @@ class Sharing:
             self._publish(self._folder / f"{agent}.model", agent, learner)
         return was_taken
 
-    def close(self) -> None:
-        """Let others lead."""
-        while self._leading:
-            self._leading.popitem()[1].close()
+    def lead_only(self, agents: Collection[str]) -> None:
+        """Let others lead for all agents but these."""
+        for agent in [each for each in self._leading if each not in agents]:
+            self._leading.pop(agent).close()
+            self._published.pop(agent, None)
 
     def _take_lead(self, path: Path, agent: str) -> bool:
         file = open(path, "ab")  # noqa: SIM115  (kept)
