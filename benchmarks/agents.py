@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 
-from benchmarks.pairs import CASES, Pairs
+from benchmarks.pairs import CASES, Case, Pairs
 from benchmarks.report import Result, Row, document, say
 from benchmarks.server import Server, storages
 from oclok.service.database import Database
@@ -22,7 +22,9 @@ from oclok.service.log import Log
 #: Agents there are, and agents in use.
 COUNTS = ((100, 100), (1_000, 100), (1_000, 1_000), (10_000, 100))
 #: Pairs that each agent in use has played, pairs that are measured, and seconds of rest.
-PLAYED, MEASURED, REST = 5, 300, 20.0
+PLAYED, MEASURED, REST = 2, 300, 20.0
+#: Connections, so that every worker gets some.
+CLIENTS = 8
 #: Requests of the attack at once, and how often.
 ATTACKERS, WAVES = 45, 5
 CASE = CASES["20 × 8"]
@@ -37,17 +39,13 @@ def measure(storage: str, count: int, used: int, workers: int = 2) -> Row:
         log.add_agent(f"a{n}", settings)
     log.database.close()
     with Server(storage, workers) as server:
-        for n in range(used):
-            Pairs(server, CASE, f"a{n}", seed=n).play(PLAYED)
+        _play(server, used, PLAYED * used)
     start = time.perf_counter()
     with Server(storage, workers) as server:
         ready = time.perf_counter() - start
-        players = [Pairs(server, CASE, f"a{n}", seed=n) for n in range(used)]
-        for player in players * workers:  # so that most workers have most models
-            player.play(1)
+        _play(server, used, workers * used)  # so that most workers have most models
         before = server.cpu()
-        for n in range(MEASURED):
-            players[n % used].play(1)
+        _play(server, used, MEASURED)
         pair = (server.cpu() - before) / MEASURED
         time.sleep(5)  # what is left to learn
         before = server.cpu()
@@ -61,6 +59,15 @@ def measure(storage: str, count: int, used: int, workers: int = 2) -> Row:
             "CPU at rest, %": 100 * idle,
             "CPU per pair, ms": 1e3 * pair,
         }
+
+
+def _play(server: Server, agents: int, pairs: int) -> None:
+    """Play pairs, each of the next agent, on connections to all workers."""
+    clients = [Pairs(server, CASE, "a0", seed) for seed in range(CLIENTS)]
+    for n in range(pairs):
+        client = clients[(n + n // agents) % CLIENTS]
+        client.name = f"a{n % agents}"
+        client.play(1)
 
 
 def attack(storage: str) -> Row:
@@ -101,7 +108,7 @@ def _attack(url: str, waves: int) -> list[tuple[int, float]]:
     rng = np.random.default_rng(0)
     A = rng.integers(1, 100, (5, 60)).astype(float)
     bound = A[:, :30].sum(axis=1).tolist()
-    arms = [{"id": n, "features": {"x0": rng.random()}} for n in range(60)]
+    arms, _ = Case(arms=60).offer(rng)
     oracle = {"kind": "Program", "A": A.tolist(), "lower": bound, "upper": bound}
     limits = httpx.Limits(max_connections=ATTACKERS)
 

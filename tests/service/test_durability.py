@@ -109,7 +109,7 @@ def test_kill_while_agents_are_changed(storage, start_server, settings, make_tra
                 client.post("/v1/agents/a/erase", json={"arm": "w0"})
 
     for number in range(1, KILLS + 1):
-        with make_traffic(server.url, seed=number) as traffic:
+        with make_traffic(server.url, seed=number, threads=1) as traffic:  # the log stays small
             _wait(lambda traffic=traffic: len(traffic.learned) > 10)
             thread = threading.Thread(target=change, args=(number,))
             before = len(deleted)
