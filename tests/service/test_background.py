@@ -52,7 +52,7 @@ def test_snapshots_are_made_and_hold_what_the_log_says(storage, make_arms, monke
     )
 
 
-def test_a_worker_that_drops_a_model_lets_others_lead(storage, tmp_path, monkeypatch):
+def test_a_worker_that_drops_a_model_lets_others_lead(storage, make_arms, tmp_path, monkeypatch):
     monkeypatch.setenv(sharing.FOLDER, str(tmp_path))
     database = Database(storage)
     database.migrate()
@@ -63,8 +63,11 @@ def test_a_worker_that_drops_a_model_lets_others_lead(storage, tmp_path, monkeyp
     work = Background(service, Access(database))
     work.start()
     try:
-        until((tmp_path / f"{model}.lock").exists)
+        service.decide("a", ASKED | {"arms": make_arms(np.random.default_rng(0))})
+        until((tmp_path / f"{model}.model").exists)
         other = sharing.Sharing(str(tmp_path))
+        for _ in range(3):  # of which the leader has taken one
+            follower.observe(np.eye(2), [0.0, 1.0])
         other.work(model, follower)
         assert follower.is_following
         service.drop(replica)

@@ -54,7 +54,7 @@ class Sharing:
             return learner.work()
         now = time.monotonic()
         if agent not in self._leading:
-            if now < self._look_at.get(agent, 0.0):
+            if not learner.waiting or now < self._look_at.get(agent, 0.0):
                 return False
             self._look_at[agent] = now + LOOK_EVERY
             learner.is_following = not self._take_lead(self._folder / f"{agent}.lock", agent)
