@@ -22,7 +22,7 @@ from oclok.service.log import Log
 #: Agents there are, and agents in use.
 COUNTS = ((100, 100), (1_000, 100), (1_000, 1_000), (10_000, 100))
 #: Pairs that each agent in use has played, pairs that are measured, and seconds of rest.
-PLAYED, MEASURED, REST = 2, 300, 20.0
+PLAYED, MEASURED, REST = 1, 300, 20.0
 #: Connections, so that every worker gets some.
 CLIENTS = 8
 #: Requests of the attack at once, and how often.
@@ -146,7 +146,7 @@ def main() -> None:
             "Many agents",
             rows,
             notes="Two workers; a pair is a decision among 20 arms with 8 features, and 5 "
-            f"outcomes. Each agent in use had played {PLAYED} pairs before the start, and 2 after "
+            f"outcomes. Each agent in use had played {PLAYED} pair before the start, and 2 after "
             f"it. CPU at rest is that of all processes over {REST:g} s, in % of one core.",
         ),
     }
