@@ -46,6 +46,12 @@ PARTS = (
         "A served pair is one decision and its outcomes, over HTTP, on disk.",
     ),
     (
+        "agents.md",
+        "Many agents, and an attack",
+        "python -m benchmarks.agents",
+        "What agents cost that are there, and what costly requests to one do to another.",
+    ),
+    (
         "soak.md",
         "A day of traffic",
         "python -m benchmarks.soak",

@@ -18,6 +18,10 @@ import httpx
 import numpy as np
 import pytest
 
+from oclok.threads import use_one_blas_thread
+
+use_one_blas_thread()  # as a service does: on a busy machine several are many times slower
+
 #: Settings of the agent "a".
 SETTINGS = {"oracle": {"kind": "TopK", "k": 2}, "outcome_range": [-100, 100]}
 #: Seconds that a server may take to start on a machine that is busy.

@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 
-from oclok.service import background
+from oclok.service import background, sharing
 from oclok.service.access import Access
 from oclok.service.background import Background
 from oclok.service.database import Database
-from oclok.service.replica import Replica
+from oclok.service.replica import Replica, make_agent
 from oclok.service.service import Service
 
 ASKED = {"oracle": None, "include": [], "exclude": [], "id": None, "chosen": None}
@@ -50,6 +50,30 @@ def test_snapshots_are_made_and_hold_what_the_log_says(storage, make_arms, monke
         model.learner.posterior.predict(X).mean,
         atol=1e-9,
     )
+
+
+def test_a_worker_that_drops_a_model_lets_others_lead(storage, make_arms, tmp_path, monkeypatch):
+    monkeypatch.setenv(sharing.FOLDER, str(tmp_path))
+    database = Database(storage)
+    database.migrate()
+    service = Service(database)
+    service.put_agent("a", {"oracle": {"kind": "TopK", "k": 2}})
+    replica = service.replica("a")
+    model, follower = f"{replica.id}-{replica.epoch}", make_agent(replica.settings).policy
+    work = Background(service, Access(database))
+    work.start()
+    try:
+        service.decide("a", ASKED | {"arms": make_arms(np.random.default_rng(0))})
+        until((tmp_path / f"{model}.model").exists)
+        other = sharing.Sharing(str(tmp_path))
+        for _ in range(3):  # of which the leader has taken one
+            follower.observe(np.eye(2), [0.0, 1.0])
+        other.work(model, follower)
+        assert follower.is_following
+        service.drop(replica)
+        until(lambda: other.work(model, follower) or not follower.is_following)
+    finally:
+        work.stop()
 
 
 def until(condition, seconds: float = 60.0) -> None:

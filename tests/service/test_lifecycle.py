@@ -208,6 +208,25 @@ def ids(event):
     return unpack(event.body)["ids"]
 
 
+def test_a_model_is_built_from_its_latest_restart_on(service, lifecycle):
+    for start in (20, 30):
+        lifecycle.erase("a", arm=5)
+        restart = service.read_changes("a").seq
+        play(service, 3, start=start)
+    row = service.log.agent("a")
+    other = Replica(row, service.log)
+    assert other.seq == restart - 1
+    other.build()
+    here = agree(service)
+    assert (other.seq, other.epoch, other.agent.counts()) == (
+        here.seq,
+        restart,
+        here.agent.counts(),
+    )
+    np.testing.assert_allclose(means(other), means(here), atol=1e-9)
+    assert replay(service.database, "a").decisions == 3  # what came before is not all there
+
+
 def test_an_erased_decision_is_gone_even_if_it_was_the_first(service, lifecycle):
     assert lifecycle.erase("a", decision="d0") == 2
     replica = agree(service)

@@ -46,8 +46,8 @@ def test_a_follower_adopts_what_the_leader_has_learned(tmp_path, monkeypatch):
     expected = alone.propose(X).belief.index
     np.testing.assert_allclose(follower.propose(X).belief.index, expected, atol=1e-9)
 
-    # The leader dies: the follower goes on where it is.
-    first.close()
+    # The leader drops its model: the follower goes on where it is.
+    first.lead_only(())
     for learner in (follower, alone):
         teach(learner, 1)
     work(second, follower)

@@ -23,6 +23,8 @@ from oclok.service.sharing import FOLDER, Sharing
 LOGGER = logging.getLogger("oclok.service")
 #: Seconds between looks at the log, at the keys, and at each model.
 EVERY, ACCESS_EVERY, LOOK_EVERY = 0.2, 0.7, 0.5
+#: Models that are looked at per second, at most: a look takes some 10 µs, and most find nothing.
+MODELS_PER_SECOND = 250
 #: Seconds between two summaries of an agent, returns of free memory, and checks that no event is
 #: missing.
 SUMMARISE_EVERY, TRIM_EVERY, CHECK_EVERY = 10.0, 20.0, 60.0
@@ -59,18 +61,25 @@ class Background:
     def stop(self) -> None:
         """End, and wait for what is under way."""
         self._stop.set()
+        self._service.work_available.set()
         for thread in self._threads:
             thread.join(timeout=5)
-        self._sharing.close()
+        self._sharing.lead_only(())
 
     def _learn(self) -> None:
         while not self._stop.is_set():
             self._service.work_available.clear()
-            taken = [self._step(replica) for replica in self._service.replicas]
+            replicas = self._service.replicas
+            waiting = [replica for replica in replicas if replica.learner.waiting]
+            every = max(EVERY, len(replicas) / MODELS_PER_SECOND)
+            if self._is_time("share", every):
+                self._sharing.lead_only({_model(replica) for replica in replicas})
+                waiting = replicas  # some may have something to publish
+            taken = [self._step(replica) for replica in waiting]
             if any(taken):
                 time.sleep(PAUSE)
             else:
-                self._service.work_available.wait(EVERY)
+                self._service.work_available.wait(EVERY if waiting else every)
 
     def _step(self, replica: Replica) -> bool:
         """Take a step of learning for an agent; one that fails is tried again after a while."""
@@ -78,7 +87,7 @@ class Background:
         if time.monotonic() < again:
             return False
         try:
-            was_taken = self._sharing.work(f"{replica.id}-{replica.epoch}", replica.learner)
+            was_taken = self._sharing.work(_model(replica), replica.learner)
         except Exception:
             pause = min(RETRY_AFTER * 2**failures, LATEST_RETRY)
             self._failed[replica.id] = failures + 1, time.monotonic() + pause
@@ -108,7 +117,7 @@ class Background:
             self._access.refresh()
         if self._is_time("check", CHECK_EVERY):
             service.check()
-        if self._is_time("look", LOOK_EVERY):
+        if self._is_time("look", max(LOOK_EVERY, len(service.replicas) / MODELS_PER_SECOND)):
             for replica in service.replicas:
                 service.expire(replica, time.time())
                 self._snapshot(replica)
@@ -153,7 +162,8 @@ class Background:
             self._service.drop(replica)
 
     def _snapshot(self, replica: Replica) -> None:
-        if replica.learner.is_following or not self._is_due(replica):
+        learner = replica.learner  # which may be learning the past anew
+        if learner.is_following or learner.is_behind() or not self._is_due(replica):
             return
         replica.snapshot_seq = self._service.log.snapshot_seq(replica.id)  # another one's, perhaps
         if self._is_due(replica):
@@ -163,3 +173,7 @@ class Background:
         # Staggered by process, so that one writes the snapshot and the others see it.
         events = (1 + os.getpid() % 8 / 8) * max(LEAST_EVENTS, SHARE * replica.snapshot_seq)
         return replica.seq >= replica.snapshot_seq + events
+
+
+def _model(replica: Replica) -> str:
+    return f"{replica.id}-{replica.epoch}"

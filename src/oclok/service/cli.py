@@ -103,7 +103,9 @@ def replay(
     """Rebuild models from the log and check that every recorded decision comes out again."""
     from oclok.service.log import Log
     from oclok.service.replay import replay as run
+    from oclok.threads import use_one_blas_thread
 
+    use_one_blas_thread()
     database = _database(storage)
     names = agent or [row.name for row in Log(database).agents()]
     results = [run(database, name, _show_progress) for name in names]

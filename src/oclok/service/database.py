@@ -263,9 +263,13 @@ class Database:
             raise StorageError(f"the database file {self._path} was replaced: restart the service")
 
 
-def execute(connection: Connection, sql: str, **values: Any) -> CursorResult[Any]:
-    """Run a statement with `:name` for its values."""
-    return connection.execute(_text(sql), values)
+def execute(
+    connection: Connection, sql: str, rows: Sequence[dict[str, Any]] | None = None, **values: Any
+) -> CursorResult[Any]:
+    """Run a statement with `:name` for its values, or once with each of `rows`."""
+    return connection.execute(
+        _text(sql), values if rows is None else [row | values for row in rows]
+    )
 
 
 @cache

@@ -228,10 +228,11 @@ class Learner(Policy):
 
     def keep_up(self) -> None:
         """Take steps until the lag is tolerable."""
-        while self._is_behind() and self.work():
+        while self.is_behind() and self.work():
             pass
 
-    def _is_behind(self) -> bool:
+    def is_behind(self) -> bool:
+        """Return whether the lag is more than decisions tolerate."""
         try:
             since = self._queue[0][1]
         except IndexError:

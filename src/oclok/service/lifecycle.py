@@ -31,7 +31,7 @@ from oclok.service.database import execute
 from oclok.service.log import EVENT, AgentRow, Event, Log
 from oclok.service.packing import pack, unpack
 from oclok.service.problems import ConflictError, NotFoundError
-from oclok.service.replica import make_agent, with_defaults
+from oclok.service.replica import make_agent, restarts, with_defaults
 
 STATES = ("active", "paused", "archived")
 #: Settings that cannot change: what was learned depends on them.
@@ -128,19 +128,16 @@ class Lifecycle:
         erase = partial(_without_arm, arm) if arm is not None else partial(_without, decision)
         found = list(filter(None, map(erase, self.log.after(row.id, 0, row.last))))
         # The trail says that something was erased, not what.
-        detail = {"what": "arm" if decision is None else "decision", "events": len(found)}
+        detail: dict[str, Any] = {"what": "arm" if decision is None else "decision"}
         late = f"SELECT {EVENT} FROM events WHERE agent = :agent AND seq > :seq"
         with self._changing(row, "erase", detail) as do:
             since = [Event._make(entry) for entry in do(late, seq=row.last)]
-            for event in found + list(filter(None, map(erase, since))):
-                do(
-                    "UPDATE events SET body = :body, decision = :decision "
-                    "WHERE agent = :agent AND seq = :seq",
-                    seq=event.seq,
-                    body=event.body,
-                    decision=event.decision,
-                )
-            do("DELETE FROM snapshots WHERE agent = :agent")
+            found += filter(None, map(erase, since))
+            rewrite = """UPDATE events SET body = :body, decision = :decision
+                WHERE agent = :agent AND seq = :seq"""
+            if found:
+                do(rewrite, [event._asdict() for event in found])
+            detail["events"] = len(found)
         return len(found)
 
     def keep(self, row: AgentRow, since: float) -> int:
@@ -193,13 +190,16 @@ class Lifecycle:
             if last is None:
                 raise NotFoundError(f"there is no agent {row.name!r}")
             yield do
+            change = {"what": what, **(body or {})}
             do(
                 "INSERT INTO events (agent, seq, kind, time, body) "
                 "VALUES (:agent, :seq, 'change', :now, :body)",
                 seq=last,
                 now=time.time(),
-                body=to_json({"what": what, **(body or {})}),
+                body=to_json(change),
             )
+            if restarts(change):
+                do("DELETE FROM snapshots WHERE agent = :agent")
             self._audit(connection, row.name, what, detail)
 
     def _audit(self, connection: Connection, agent: str, action: str, detail: Any) -> None:

@@ -112,6 +112,12 @@ class Log:
             sql = f"SELECT id, last FROM agents WHERE id IN ({numbers or 0})"
             return {row[0]: row[1] for row in connection.exec_driver_sql(sql).all()}
 
+    def mark(self) -> tuple[int, int, int]:
+        """Return what changes whenever anything is appended, or an agent is made or deleted."""
+        # Numbers of agents are not used again: the same count and highest number, the same agents.
+        sql = "SELECT count(*), coalesce(max(id), 0), coalesce(sum(last), 0) FROM agents"
+        return tuple(map(int, self.database.rows(sql)[0]))  # type: ignore[return-value]
+
     def damaged(self) -> list[str]:
         """Return the names of agents of which events are missing."""
         sql = """SELECT name FROM agents LEFT JOIN

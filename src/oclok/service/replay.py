@@ -66,12 +66,12 @@ def replay(
     known = replica.learner.steps  # of the snapshot; what is based on fewer cannot be made again
     waiting: list[tuple[int, int, Event, dict[str, Any]]] = []
     for event, later in _with_lookahead(log, replica, row.last):
+        if event.kind == "change" and restarts(from_json(event.body)):
+            waiting, known = [], 0
         for decision, settings in later:
             version = decision.model_version or 0
             if decision.seq > max(erased, default=0) and version >= known:
                 heapq.heappush(waiting, (version, decision.seq, decision, settings))
-        if event.kind == "change" and restarts(from_json(event.body)):
-            waiting, known = [], 0
         replica.apply(event)
         learner = replica.learner
         while waiting and waiting[0][0] <= learner.steps + learner.waiting:

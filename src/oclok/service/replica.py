@@ -116,8 +116,11 @@ class Replica:
         self.seq = self.snapshot_seq = 0
         agent = self._load_snapshot() if use_snapshot else None
         self.epoch = 0
-        for event in reversed(log.changes(self.id)):
-            change = from_json(event.body)
+        changes = [(event, from_json(event.body)) for event in log.changes(self.id)]
+        latest = max((event.seq for event, change in changes if restarts(change)), default=0)
+        if use_snapshot and self.seq < latest:  # it makes the model of what came before
+            self.seq, agent = latest - 1, None
+        for event, change in reversed(changes):
             if event.seq > self.seq and change["what"] == "settings":
                 self.settings = change["from"]  # as they were at event `seq`
             elif event.seq <= self.seq and restarts(change):
@@ -293,7 +296,7 @@ class Replica:
         what = change["what"]
         self.settings = change.get("to", self.settings)
         if restarts(change):
-            self.epoch = event.seq
+            self.epoch, self.snapshot_seq = event.seq, 0  # the snapshot is of another model
             self._start_from(make_agent(self.settings))
             if what != "reset":
                 self._learn_anew(event.seq)

@@ -139,13 +139,11 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return views.agent(service.read_changes(agent))
 
     @call("POST", f"{AGENT}/clone", "admin", status_code=201)
-    def post_clone(
-        agent: AgentPath, clone: requests.Clone, request: Request
-    ) -> answers.AgentAnswer:
+    def post_clone(agent: AgentPath, clone: requests.Clone, request: Request) -> answers.AgentRow:
         """Make another agent with the same settings, with or without the log."""
         access.check(authorization(request), "admin", clone.name)
         lifecycle(request).clone(agent, clone.name, clone.learned)
-        return views.agent(service.replica(clone.name))
+        return views.stored(service.log.agent(clone.name))  # building its model can take a minute
 
     @call("POST", f"{AGENT}/erase", "admin")
     def post_erase(agent: AgentPath, erasure: requests.Erasure, request: Request) -> answers.Erased:

@@ -41,6 +41,7 @@ class Service:
         self.work_available = threading.Event()
         self._replicas: dict[str, Replica] = {}
         self._locks: dict[str, threading.Lock] = {}
+        self._mark = (-1, 0, 0)  # of the logs when they were last read
         self._searches = Searches(self.config.oracle_searches)
 
     @property
@@ -94,7 +95,9 @@ class Service:
 
     def refresh(self) -> None:
         """Read what is new in the logs of the models that are in memory."""
-        replicas = self.replicas
+        replicas, mark = self.replicas, self.log.mark()
+        if mark == self._mark:
+            return
         latest = self.log.latest([replica.id for replica in replicas]) if replicas else {}
         for replica in replicas:
             last = latest.get(replica.id)
@@ -106,6 +109,7 @@ class Service:
                 except DamagedLogError as reason:
                     self.damaged[replica.name] = str(reason)
                     self.drop(replica)
+        self._mark = mark
 
     def drop(self, replica: Replica) -> None:
         """Keep a model in memory no longer; the next request builds it again."""

@@ -10,6 +10,7 @@ other machines have a folder, and a leader, of their own.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO
 
@@ -53,7 +54,7 @@ class Sharing:
             return learner.work()
         now = time.monotonic()
         if agent not in self._leading:
-            if now < self._look_at.get(agent, 0.0):
+            if not learner.waiting or now < self._look_at.get(agent, 0.0):
                 return False
             self._look_at[agent] = now + LOOK_EVERY
             learner.is_following = not self._take_lead(self._folder / f"{agent}.lock", agent)
@@ -66,10 +67,11 @@ class Sharing:
             self._publish(self._folder / f"{agent}.model", agent, learner)
         return was_taken
 
-    def close(self) -> None:
-        """Let others lead."""
-        while self._leading:
-            self._leading.popitem()[1].close()
+    def lead_only(self, agents: Collection[str]) -> None:
+        """Let others lead for all agents but these."""
+        for agent in [each for each in self._leading if each not in agents]:
+            self._leading.pop(agent).close()
+            self._published.pop(agent, None)
 
     def _take_lead(self, path: Path, agent: str) -> bool:
         file = open(path, "ab")  # noqa: SIM115  (kept)
