@@ -20,6 +20,7 @@ from oclok.service.database import Database
 from oclok.service.limits import Limits
 from oclok.service.metrics import Metrics
 from oclok.service.page import page_routes
+from oclok.service.quick import Quick
 from oclok.service.routes import routes
 from oclok.service.service import Service
 
@@ -57,14 +58,12 @@ def create_app(config: Config | str) -> FastAPI:
     app.state.service = service
     problems.install(app)
     openapi.install(app)
-    # Not by `include_router`, which matches each request twice; the two calls of every round first.
-    for route in sorted(
-        routes(service, access, metrics, background).routes,
-        key=lambda route: not hasattr(getattr(route, "endpoint", None), "quick"),
-    ):
+    calls = routes(service, access, metrics, background).routes
+    for route in calls:  # not by `include_router`, which matches each request twice
         assert isinstance(route, APIRoute)
         route.unique_id = route.name  # stable names for clients
         app.router.routes.append(route)
     app.include_router(page_routes())
+    app.add_middleware(Quick, routes=calls)
     app.add_middleware(Limits, access=access, metrics=metrics)
     return app

@@ -34,7 +34,8 @@ class ConflictError(OclokError):
     """The request contradicts the present state."""
 
 
-#: Statuses of errors; of all others 422.
+#: Errors that a request may have, and statuses of those of oclok; of all others 422.
+EXPECTED = (HTTPException, OclokError, sa.exc.SQLAlchemyError)
 STATUSES = {NotFoundError: 404, ConflictError: 409, StorageError: 503, BusyError: 503}
 
 
@@ -54,8 +55,23 @@ def problem(status: int, detail: str, **more: Any) -> JSONResponse:
     )
 
 
+def explained(error: Exception) -> JSONResponse:
+    """Return one of the `EXPECTED` errors as an answer."""
+    if isinstance(error, HTTPException):
+        answer = problem(error.status_code, str(error.detail))
+        answer.headers.update(error.headers or {})
+        return answer
+    if isinstance(error, sa.exc.SQLAlchemyError):
+        LOGGER.warning("the database cannot be reached: %s", error)
+        return problem(503, "the database cannot be reached; try again")
+    found = (status for kind, status in STATUSES.items() if isinstance(error, kind))
+    return problem(next(found, 422), str(error))
+
+
 def install(app: FastAPI) -> None:
     """Let an app answer errors as problems."""
+    for kind in EXPECTED:
+        app.add_exception_handler(kind, lambda request, error: explained(error))
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -66,22 +82,6 @@ def install(app: FastAPI) -> None:
         is_json = any(e["type"] == "json_invalid" for e in error.errors())
         first = errors[0] if errors else {"at": "", "message": "invalid"}
         return problem(400 if is_json else 422, f"{first['at']}: {first['message']}", errors=errors)
-
-    @app.exception_handler(HTTPException)
-    def refused(request: Request, error: HTTPException) -> JSONResponse:
-        answer = problem(error.status_code, str(error.detail))
-        answer.headers.update(error.headers or {})
-        return answer
-
-    @app.exception_handler(OclokError)
-    def wrong(request: Request, error: OclokError) -> JSONResponse:
-        found = (status for kind, status in STATUSES.items() if isinstance(error, kind))
-        return problem(next(found, 422), str(error))
-
-    @app.exception_handler(sa.exc.SQLAlchemyError)
-    def unreachable(request: Request, error: sa.exc.SQLAlchemyError) -> JSONResponse:
-        LOGGER.warning("the database cannot be reached: %s", error)
-        return problem(503, "the database cannot be reached; try again")
 
     @app.exception_handler(Exception)
     def unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -1,25 +1,27 @@
 """The two calls of every round, decisions and outcomes, without what FastAPI does for any call.
 
-Bodies are parsed and checked in one pass over the bytes. What this reader takes, the models of
-`requests` take as well, with the same values; everything else goes the usual way, which either
-takes it or says what is wrong. So descriptions and messages have one source, `requests`.
+A middleware answers them before FastAPI sees them. Bodies are parsed and checked in one pass over
+the bytes. What this reader takes, the models of `requests` take as well, with the same values;
+everything else goes the usual way, which either takes it or says what is wrong. So descriptions
+and messages have one source, `requests`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from msgspec import Meta, MsgspecError, Struct
 from msgspec.json import Decoder
 from msgspec.structs import asdict
 from pydantic_core import to_json
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oclok.service import requests
+from oclok.service.problems import EXPECTED, explained
 from oclok.service.requests import (
     LARGEST_INTEGER,
     MOST_ARMS,
@@ -33,7 +35,6 @@ from oclok.validation import LARGEST_OUTCOME
 THREADS = 40
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 Integer = Annotated[int, Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Number = Annotated[float, Meta(ge=-LARGEST_OUTCOME, le=LARGEST_OUTCOME)]
@@ -107,7 +108,7 @@ def quickly(
     knows: Callable[[str], bool],
     status: int,
 ) -> Callable[[Endpoint], Endpoint]:
-    """Let a call of a `QuickRoute` be answered without FastAPI where it can.
+    """Let a call be answered by `Quick` where it can.
 
     Args:
         read: turns a body into the request for `call`; `MsgspecError` if it does not know it.
@@ -116,12 +117,12 @@ def quickly(
         status: of the answer.
     """
 
-    async def answer(request: Request) -> Response | None:
+    async def answer(request: Request, body: bytes) -> Response | None:
         agent = request.path_params["agent"]
         if not knows(agent) or "idempotency-key" in request.headers:
             return None
         try:
-            parsed = read(await request.body())
+            parsed = read(body)
         except (MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         loop = asyncio.get_running_loop()
@@ -135,17 +136,31 @@ def quickly(
     return decorate
 
 
-class QuickRoute(APIRoute):
-    """A route whose endpoint may have a quick way; described to OpenAPI as any other."""
+class Quick:
+    """Middleware that answers calls with a quick way; the app answers all others."""
 
-    def get_route_handler(self) -> Handler:
-        """Return what answers a request: the quick way if there is one and it can."""
-        usual: Handler = super().get_route_handler()
-        quick = getattr(self.endpoint, "quick", None)
-        if quick is None:
-            return usual
+    def __init__(self, app: ASGIApp, routes: list[Any]) -> None:
+        self.app = app
+        self._routes = [route for route in routes if hasattr(route.endpoint, "quick")]
 
-        async def handle(request: Request) -> Response:
-            return await quick(request) or await usual(request)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        for route in self._routes if scope.get("method") == "POST" else ():
+            if match := route.path_regex.match(path):
+                scope.update(route=route, path_params=match.groupdict())
+                request = Request(scope, receive)
+                try:
+                    route.check(request)
+                    body = await request.body()
+                    answer = await route.endpoint.quick(request, body)
+                except EXPECTED as error:
+                    answer = explained(error)
+                if answer is not None:
+                    await answer(scope, receive, send)
+                    return
 
-        return handle
+                async def receive(body: bytes = body) -> Message:
+                    return {"type": "http.request", "body": body}
+
+        await self.app(scope, receive, send)

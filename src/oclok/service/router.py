@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from oclok.service.access import Access
 from oclok.service.answers import Problem
-from oclok.service.quick import Endpoint, Handler, QuickRoute
+from oclok.service.quick import Endpoint
 
 REASONS = {
     400: "The body is not JSON.",
@@ -38,15 +39,20 @@ class Router(APIRouter):
     """Routes whose key is checked before the body is read."""
 
     def __init__(self, access: Access) -> None:
-        class CheckedRoute(QuickRoute):
-            def get_route_handler(self) -> Handler:
+        class CheckedRoute(APIRoute):
+            def check(self, request: Request) -> None:
+                for each in self.dependencies:
+                    role, agent = (
+                        getattr(each.dependency, "role", ""),
+                        request.path_params.get("agent"),
+                    )
+                    access.check(authorization(request), role, agent)
+
+            def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handle = super().get_route_handler()
-                roles = [str(getattr(each.dependency, "role", "")) for each in self.dependencies]
 
                 async def checked(request: Request) -> Response:
-                    for role in roles:
-                        agent = request.path_params.get("agent")
-                        access.check(authorization(request), role, agent)
+                    self.check(request)
                     return await handle(request)
 
                 return checked
