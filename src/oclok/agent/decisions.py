@@ -23,10 +23,10 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,10 +88,15 @@ class Record:
     id: str
     decided: float
     arms: list[ArmId]
-    contexts: FloatArray
     outcomes: FloatArray
     taught: FloatArray
     status: IntArray
+    _contexts: Callable[[], FloatArray]
+
+    @cached_property
+    def contexts(self) -> FloatArray:
+        """Contexts of the chosen arms, made dense only where they are asked for."""
+        return self._contexts()
 
     @cached_property
     def places(self) -> dict[ArmId, int]:
@@ -206,10 +211,10 @@ class Decisions(Persistent):
             decision,
             float(table["decided"][row]),
             self._arms[chosen],
-            self._contexts[chosen],
             table["outcomes"][chosen],
             table["taught"][chosen],
             table["status"][chosen],
+            partial(self._contexts.__getitem__, chosen),
         )
 
     def settle(

@@ -60,6 +60,7 @@ def serve(config: Config) -> None:
         fd=listening.fileno(),
         workers=config.workers,
         http=Connection,
+        ws="none",  # which would be imported for nothing
         log_config=logging_config(config.log_format, config.log_level),
         access_log=False,
         root_path=config.root_path,
