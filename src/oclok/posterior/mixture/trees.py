@@ -7,6 +7,7 @@ down all trees together.
 
 from __future__ import annotations
 
+import gc
 from functools import cache
 from typing import Any
 
@@ -146,4 +147,5 @@ def _sklearn() -> tuple[Any, Any]:
     from sklearn import config_context  # half a second that `import oclok` need not take
     from sklearn.tree import ExtraTreeRegressor
 
+    gc.collect()  # due after these imports: now, not in the middle of a round
     return ExtraTreeRegressor, config_context
