@@ -74,11 +74,11 @@ def test_a_loaded_policy_explores_as_the_saved_one_would(tmp_path: Path) -> None
         return widths
 
     policy = UCB(RBF(0.2), 0.1, TopK(2))
-    play(policy, range(45))
+    play(policy, range(105))
     policy.save(tmp_path / "policy")
     loaded = UCB.load(tmp_path / "policy")
-    widths = play(policy, range(45, 80))
-    assert play(loaded, range(45, 80)) == widths
+    widths = play(policy, range(105, 140))
+    assert play(loaded, range(105, 140)) == widths
     assert min(widths) < 1
 
 

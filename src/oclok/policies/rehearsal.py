@@ -16,9 +16,9 @@ Exploring lowers the first and raises the second. The width of the highest value
 rehearsals, is used. Where arms on offer vary so much that greedy choices teach as well, that is 0.
 Super arms are the k best arms, whatever the oracle: only how many arms are chosen counts here.
 
-A rehearsal knows no more than its model. So the first `EARLY` rounds, and every `TRUST`-th after
-them, are played with the full width, whatever was learned: what a wrong model hides comes to light
-there.
+A rehearsal knows no more than its model. So the full width is used until there are `EARLY`
+outcomes, and in every `TRUST`-th round after that, whatever was learned: what a wrong model hides
+comes to light there.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ ROUNDS, DRAWN, CONTENDERS, DRAWS = 12, 20, 10, 256
 OPTIMISM = 1.5
 #: H. Further ahead, what a model promises is worth less, as the model is not quite right either.
 HORIZON = 60
-#: The full width is used in the first EARLY rounds, and in every TRUST-th of the others.
-EARLY, TRUST = 40, 4
-#: The first rehearsal is after EARLY rounds; others follow after an EVERY-th of all so far.
+#: The full width is used for the first EARLY outcomes, and in every TRUST-th round.
+EARLY, TRUST = 200, 4
+#: After a rehearsal, the next one waits for an EVERY-th of the rounds so far.
 EVERY = 4
 #: Weight of the rehearsals before, each time there is another one.
 MEMORY = 0.6
@@ -68,14 +68,13 @@ class Rehearsal(Persistent):
 
     def restart(self, rounds: int) -> None:
         """Begin anew after this many rounds: the world has moved."""
-        self.width = 1.0
+        self.width = WIDTHS[-1]
         self._values = np.zeros(len(WIDTHS))
-        self._start, self._due = rounds, EARLY
+        self._start = self._due = rounds
 
     def width_in(self, t: int) -> float:
         """Return the width to use in round `t`."""
-        is_learned = t - self._start > EARLY and t % TRUST
-        return self.width if is_learned else WIDTHS[-1]
+        return self.width if t % TRUST else WIDTHS[-1]
 
     def ceiling(self, posterior: Posterior) -> float:
         """Return the highest outcome that is possible, as far as is known."""
@@ -90,11 +89,11 @@ class Rehearsal(Persistent):
 
     def work(self, posterior: Posterior, kept: KeptRounds) -> None:
         """Rehearse if it is due."""
-        t = kept.rounds - self._start
-        if t < self._due or len(kept) < 2:
+        t = kept.rounds
+        if len(posterior) < EARLY or t < self._due:
             return
-        self._due = t + max(1, t // EVERY)
-        rng = np.random.default_rng([kept.rounds, len(posterior)])
+        self._due = t + max(1, (t - self._start) // EVERY)
+        rng = np.random.default_rng([t, len(posterior)])
         drawn = kept.draw(ROUNDS, DRAWN, rng)
         if drawn is None:
             return
