@@ -1,8 +1,8 @@
 """The distribution of outcomes to come, as the outcomes so far would have it.
 
-Outcomes of two values are one or the other, with the mean as probability. Others are the mean plus
-the standard deviation times z, where z is distributed as the errors of past predictions were, each
-in its own standard deviation: as skewed and as heavy-tailed as these.
+Outcomes of two values are one or the other, with the mean as probability, short of certainty.
+Others are the mean plus the standard deviation times z, where z is distributed as the errors of
+past predictions were, each in its own standard deviation: as skewed and as heavy-tailed as these.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from oclok.typing import ArrayLike, FloatArray
 NORMAL = 20.0
 #: Width by which each past error is smoothed.
 SMOOTH = 0.02
+#: No outcome of two is more certain than by this.
+DOUBT = 0.01
 #: Where the distribution of z is tabulated.
 _Z = np.linspace(-12.0, 12.0, 961)
 
@@ -80,7 +82,8 @@ class Predictive:
     @property
     def _probability(self) -> FloatArray:
         """P(Y = upper)."""
-        return np.clip((self.mean - self.lower) / (self.upper - self.lower), 0.0, 1.0)
+        share = (self.mean - self.lower) / (self.upper - self.lower)
+        return np.clip(share, DOUBT, 1 - DOUBT)
 
     def _cumulative(self, z: FloatArray) -> FloatArray:
         """Return P(Z ≤ z), interpolated between the points of the table on either side."""
