@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oclok.errors import ContextError, InputError
+from oclok.errors import InputError
 from oclok.oracles import TopK
 from oclok.persistence import dumps, loads
 from oclok.policies.acc_ucb import ACCUCB
@@ -222,30 +222,6 @@ def test_a_loaded_policy_decides_as_the_saved_one_would_have():
             first.update(decision, outcomes)
             second.update(decision, outcomes)
         assert first.nodes == second.nodes > 1
-
-
-@pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize("bad", [-1e-12, 1.0000001, 7.0])
-def test_a_context_outside_the_cube_is_refused_and_changes_nothing(split, bad):
-    policy = ACCUCB(horizon=10, dimension=2, oracle=TopK(1), seed=0)
-    if split:
-        policy.observe(np.full((50, 2), 0.4), np.ones(50))
-    before = dumps(policy)
-    contexts = [[0.5, 0.5], [0.2, bad]]
-    for call in (
-        lambda: policy.select(contexts),
-        lambda: policy.index(contexts),
-        lambda: policy.observe(contexts, [1.0, 2.0]),
-    ):
-        with pytest.raises(ContextError, match=r"unit cube \[0, 1\]\^2; row 1, column 1 is "):
-            call()
-    assert dumps(policy) == before
-
-
-def test_contexts_of_another_dimension_are_refused():
-    policy = ACCUCB(horizon=10, dimension=2, oracle=TopK(1))
-    with pytest.raises(ContextError, match="2 columns"):
-        policy.select([[0.1, 0.2, 0.3]])
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from oclok.errors import ContextError, InputError
 from oclok.oracles import TopK
 from oclok.persistence import dumps, loads
+from oclok.policies.acc_ucb import ACCUCB
 from oclok.policies.grid import CCMAB, CUCB, LARGEST_GRID
 
 MAKE = {
     "CUCB": lambda: CUCB(dimension=2, cells=3, oracle=TopK(2)),
     "CCMAB": lambda: CCMAB(horizon=100, dimension=2, oracle=TopK(2), seed=1),
 }
+#: All that know the unit cube.
+IN_THE_CUBE = {**MAKE, "ACCUCB": lambda: ACCUCB(10, 2, oracle=TopK(1), seed=0)}
 
 
 class PlainCUCB:
@@ -206,11 +209,12 @@ def test_a_loaded_policy_decides_as_the_saved_one_would_have(name):
         loaded.update(decision, outcomes)
 
 
-@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("name", IN_THE_CUBE)
+@pytest.mark.parametrize("count", [1, 50])  # the first leaf of ACCUCB, or one that was split
 @pytest.mark.parametrize("bad", [-0.1, -1e-12, 1.0000001])
-def test_a_context_outside_the_cube_is_refused_and_changes_nothing(name, bad):
-    policy = MAKE[name]()
-    policy.observe([[0.3, 0.4]], [1.0])
+def test_a_context_outside_the_cube_is_refused_and_changes_nothing(name, count, bad):
+    policy = IN_THE_CUBE[name]()
+    policy.observe(np.full((count, 2), 0.4), np.ones(count))
     before = dumps(policy)
     contexts = [[0.5, 0.5], [0.2, bad]]
     for call in (
@@ -223,10 +227,10 @@ def test_a_context_outside_the_cube_is_refused_and_changes_nothing(name, bad):
     assert dumps(policy) == before
 
 
-@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("name", IN_THE_CUBE)
 def test_contexts_of_another_dimension_are_refused(name):
     with pytest.raises(ContextError, match="2 columns"):
-        MAKE[name]().select([[0.1]])
+        IN_THE_CUBE[name]().select([[0.1]])
 
 
 def test_a_grid_that_does_not_fit_in_memory_is_refused():
