@@ -8,20 +8,20 @@ from sklearn.gaussian_process.kernels import RBF
 from oclok import UCB
 from oclok.oracles import TopK
 from oclok.policies.drift import DriftWatch
-from oclok.posterior import DictionaryPosterior
+from oclok.posterior import DictionaryPosterior, MixturePosterior
 from oclok.posterior.base import Posterior
 from oclok.typing import FloatArray
 
 
 def learn(
-    watch: DriftWatch, posterior: Posterior, sign: float, seeds: range
+    watch: DriftWatch, posterior: Posterior, sign: float, seeds: range, speed: float = 0.0
 ) -> tuple[Posterior, int]:
     """Let a posterior learn sign · sin, 5 outcomes at a time; return how often it changed, too."""
     changes = 0
     for seed in seeds:
         rng = np.random.default_rng(seed)
         X = rng.random((5, 1))
-        y = sign * np.sin(5 * X[:, 0]) + 0.1 * rng.normal(size=5)
+        y = sign * np.sin(5 * X[:, 0] + speed * seed) + 0.1 * rng.normal(size=5)
         following = watch.succeed(posterior, X, y)
         changes += following is not posterior
         posterior = following
@@ -45,6 +45,19 @@ def test_a_world_that_moves_is_noticed_and_learned_anew() -> None:
 def test_a_world_that_stays_is_not_forgotten() -> None:
     for start in range(0, 1_000, 200):
         assert learn(DriftWatch(), made(), 1.0, range(start, start + 200))[1] == 0
+
+
+def test_a_world_that_moves_slowly_raises_no_alarm_but_is_followed() -> None:
+    x = np.linspace(0, 1, 9)[:, None]
+    truth = np.sin(5 * x[:, 0] + 0.01 * 200)
+    posterior, _ = learn(DriftWatch(), MixturePosterior(), 1.0, range(200), 0.01)
+    alone = MixturePosterior()
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        X = rng.random((5, 1))
+        alone.update(X, np.sin(5 * X[:, 0] + 0.01 * seed) + 0.1 * rng.normal(size=5))
+    error, error_alone = (np.abs(p.predict(x).mean - truth).mean() for p in (posterior, alone))
+    assert error < 0.5 * error_alone
 
 
 def test_a_policy_that_is_loaded_while_in_doubt_goes_on_as_the_saved_one(tmp_path: Path) -> None:

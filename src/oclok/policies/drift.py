@@ -8,6 +8,9 @@ An alarm is raised when the latest squared residuals are far above 1. It starts 
 same posterior, in which what was learned so far hardly counts. Both go on learning, and the
 challenger takes over once S says that it foresees better. In a world that does not move, what was
 learned helps: the challenger loses within a few outcomes, and nothing has changed.
+
+A world that moves slowly raises no alarm. So there are challengers without one, ever more rarely as
+outcomes pile up; these learn for a while before they are compared.
 """
 
 from __future__ import annotations
@@ -28,8 +31,12 @@ LEAST, LATEST = 50, 15
 CAP, ALARM = 9.0, 2.5
 #: Weight of all outcomes so far in a challenger.
 REMEMBERED = 1e-3
-#: Nats by which a challenger wins or loses, and after how many outcomes it has lost anyway.
-MARGIN, MOST = 4.0, 100
+#: Nats by which a challenger wins, after an alarm or without one; by which it loses; and after how
+#: many outcomes it has lost anyway.
+ALARMED, UNASKED, LOST, MOST = 4.0, 6.0, -4.0, 100
+#: Outcomes that a challenger without an alarm learns first; and how many an incumbent has learned
+#: before the first one, and by what factor that grows until the next.
+TRAINING, FIRST, GROWTH = 60, 200, 2.0
 #: The wait for the next alarm doubles with each challenger that lost, up to this share of N.
 LONGEST_WAIT = 0.25
 
@@ -42,42 +49,54 @@ class DriftWatch(Persistent):
         self._squares: FloatArray = np.empty(0)
         self._lead, self._seen = 0.0, 0
         self._wait = LATEST
+        self._is_alarmed = False
+        self._age, self._due, self._training = 0, FIRST, 0
 
     def succeed(
         self, posterior: Posterior, contexts: ContextsLike, outcomes: FloatArray
     ) -> Posterior:
         """Return the posterior that is to learn these outcomes: the challenger if it has won."""
         challenger = self._challenger
+        self._age += len(outcomes)
         if challenger is None:
             return posterior
         try:
+            if self._training > 0:
+                self._training -= len(outcomes)
+                challenger.update(contexts, outcomes)
+                return posterior
             gain = _log_density(challenger, contexts, outcomes)
             gain -= _log_density(posterior, contexts, outcomes)
             self._lead += float(np.clip(gain, -1.0, 1.0).sum())
             self._seen += len(outcomes)
-            if self._lead >= MARGIN:
+            if self._lead >= (ALARMED if self._is_alarmed else UNASKED):
                 self._reset(LATEST)
+                self._age, self._due = TRAINING, FIRST
                 return challenger
-            if self._lead > -MARGIN and self._seen < MOST:
+            if self._lead > LOST and self._seen < MOST:
                 challenger.update(contexts, outcomes)
                 return posterior
         except OclokError:
             pass  # a challenger that cannot learn has lost
-        self._reset(min(2 * self._wait, max(LATEST, int(LONGEST_WAIT * len(posterior)))))
+        longest = max(LATEST, int(LONGEST_WAIT * len(posterior)))
+        self._reset(min(2 * self._wait, longest) if self._is_alarmed else self._wait)
         return posterior
 
     def watch(self, posterior: Posterior, residuals: FloatArray) -> None:
         """Take note of residuals z (N,) of outcomes that `posterior` has just learned."""
-        if self._challenger is not None or len(posterior) < LEAST:
+        if self._is_alarmed or len(posterior) < LEAST:
             return
         self._squares = np.append(self._squares, np.minimum(residuals**2, CAP))[-self._wait :]
-        if len(self._squares) >= self._wait and self._squares[-LATEST:].mean() > ALARM:
+        is_alarm = len(self._squares) >= self._wait and self._squares[-LATEST:].mean() > ALARM
+        if is_alarm or (self._challenger is None and self._age >= self._due):
+            self._is_alarmed, self._training = is_alarm, 0 if is_alarm else TRAINING
+            self._lead, self._seen, self._due = 0.0, 0, max(self._due, int(GROWTH * self._age))
             self._challenger = posterior.copy()
             self._challenger.discount(REMEMBERED)
 
     def _reset(self, wait: int) -> None:
         self._challenger, self._squares, self._wait = None, np.empty(0), wait
-        self._lead, self._seen = 0.0, 0
+        self._lead, self._seen, self._is_alarmed = 0.0, 0, False
 
 
 def _log_density(posterior: Posterior, contexts: ContextsLike, outcomes: FloatArray) -> FloatArray:
