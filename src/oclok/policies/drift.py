@@ -10,7 +10,8 @@ challenger takes over once S says that it foresees better. In a world that does 
 learned helps: the challenger loses within a few outcomes, and nothing has changed.
 
 A world that moves slowly raises no alarm. So there are challengers without one, ever more rarely as
-outcomes pile up; these learn for a while before they are compared.
+outcomes pile up; these learn for a while before they are compared. Not where outcomes are known to
+have a range, such as those of two values: S, which takes them for normal, would mislead there.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CAP, ALARM = 9.0, 2.5
 REMEMBERED = 1e-3
 #: Nats by which a challenger wins, after an alarm or without one; by which it loses; and after how
 #: many outcomes it has lost anyway.
-ALARMED, UNASKED, LOST, MOST = 4.0, 6.0, -4.0, 100
+ALARMED, UNASKED, LOST, MOST = 4.0, 15.0, -4.0, 100
 #: Outcomes that a challenger without an alarm learns first; and how many an incumbent has learned
 #: before the first one, and by what factor that grows until the next.
 TRAINING, FIRST, GROWTH = 60, 200, 2.0
@@ -88,7 +89,8 @@ class DriftWatch(Persistent):
             return
         self._squares = np.append(self._squares, np.minimum(residuals**2, CAP))[-self._wait :]
         is_alarm = len(self._squares) >= self._wait and self._squares[-LATEST:].mean() > ALARM
-        if is_alarm or (self._challenger is None and self._age >= self._due):
+        is_free = posterior.range == (-math.inf, math.inf)
+        if is_alarm or (is_free and self._challenger is None and self._age >= self._due):
             self._is_alarmed, self._training = is_alarm, 0 if is_alarm else TRAINING
             self._lead, self._seen, self._due = 0.0, 0, max(self._due, int(GROWTH * self._age))
             self._challenger = posterior.copy()
