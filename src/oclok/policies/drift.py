@@ -9,9 +9,10 @@ same posterior, in which what was learned so far hardly counts. Both go on learn
 challenger takes over once S says that it foresees better. In a world that does not move, what was
 learned helps: the challenger loses within a few outcomes, and nothing has changed.
 
-A world that moves slowly raises no alarm. So there are challengers without one, ever more rarely as
-outcomes pile up; these learn for a while before they are compared. Not where outcomes are known to
-have a range, such as those of two values: S, which takes them for normal, would mislead there.
+A world that moves slowly raises no alarm. So there are challengers without one, in which the past
+counts less, but does count: soon after one has won, and ever more rarely while they lose. Not where
+outcomes are known to have a range, such as those of two values: S, which takes them for normal,
+would mislead there.
 """
 
 from __future__ import annotations
@@ -30,14 +31,13 @@ from oclok.typing import FloatArray
 LEAST, LATEST = 50, 15
 #: Squared residuals count at most CAP; an alarm needs a mean above ALARM.
 CAP, ALARM = 9.0, 2.5
-#: Weight of all outcomes so far in a challenger.
-REMEMBERED = 1e-3
-#: Nats by which a challenger wins, after an alarm or without one; by which it loses; and after how
-#: many outcomes it has lost anyway.
-ALARMED, UNASKED, LOST, MOST = 4.0, 15.0, -4.0, 100
-#: Outcomes that a challenger without an alarm learns first; and how many an incumbent has learned
-#: before the first one, and by what factor that grows until the next.
-TRAINING, FIRST, GROWTH = 60, 200, 2.0
+#: Weight of all outcomes so far in a challenger after an alarm, and in one without.
+FORGOTTEN, FADED = 1e-3, 0.2
+#: Nats by which they win; by which they lose; and after how many outcomes they have lost anyway.
+ALARMED, UNASKED, LOST, MOST = 4.0, 6.0, -4.0, 100
+#: Outcomes before the first challenger without an alarm, and before the next one once one has won;
+#: and the factor of the number of outcomes when one has not.
+FIRST, SOON, GROWTH = 200, 50, 1.5
 #: The wait for the next alarm doubles with each challenger that lost, up to this share of N.
 LONGEST_WAIT = 0.25
 
@@ -51,7 +51,7 @@ class DriftWatch(Persistent):
         self._lead, self._seen = 0.0, 0
         self._wait = LATEST
         self._is_alarmed = False
-        self._age, self._due, self._training = 0, FIRST, 0
+        self._age, self._due = 0, FIRST
 
     def succeed(
         self, posterior: Posterior, contexts: ContextsLike, outcomes: FloatArray
@@ -62,17 +62,13 @@ class DriftWatch(Persistent):
         if challenger is None:
             return posterior
         try:
-            if self._training > 0:
-                self._training -= len(outcomes)
-                challenger.update(contexts, outcomes)
-                return posterior
             gain = _log_density(challenger, contexts, outcomes)
             gain -= _log_density(posterior, contexts, outcomes)
             self._lead += float(np.clip(gain, -1.0, 1.0).sum())
             self._seen += len(outcomes)
             if self._lead >= (ALARMED if self._is_alarmed else UNASKED):
                 self._reset(LATEST)
-                self._age, self._due = TRAINING, FIRST
+                self._age, self._due = 0, SOON
                 return challenger
             if self._lead > LOST and self._seen < MOST:
                 challenger.update(contexts, outcomes)
@@ -91,10 +87,10 @@ class DriftWatch(Persistent):
         is_alarm = len(self._squares) >= self._wait and self._squares[-LATEST:].mean() > ALARM
         is_free = posterior.range == (-math.inf, math.inf)
         if is_alarm or (is_free and self._challenger is None and self._age >= self._due):
-            self._is_alarmed, self._training = is_alarm, 0 if is_alarm else TRAINING
-            self._lead, self._seen, self._due = 0.0, 0, max(self._due, int(GROWTH * self._age))
+            self._is_alarmed, self._lead, self._seen = is_alarm, 0.0, 0
+            self._due = max(self._due, int(GROWTH * self._age))
             self._challenger = posterior.copy()
-            self._challenger.discount(REMEMBERED)
+            self._challenger.discount(FORGOTTEN if is_alarm else FADED)
 
     def _reset(self, wait: int) -> None:
         self._challenger, self._squares, self._wait = None, np.empty(0), wait
