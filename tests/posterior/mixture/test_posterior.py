@@ -295,7 +295,7 @@ def test_95_of_100_outcomes_are_where_they_were_expected(kind):
         y = outcomes_of(kind, X, rng)
         if t >= 40:
             found = posterior.predictive(X)
-            low, high = found.below(y), found.cdf(y)
+            low, high = found.around(y)
             u = low + rng.random(6) * (high - low)
             inside += ((u > 0.025) & (u < 0.975)).tolist()
         posterior.update(X, y)

@@ -160,17 +160,27 @@ class BasisRegression(Persistent):
         left = np.sqrt(features.left)
         return product(w, phi) + left * rng.standard_normal((count, len(phi)))
 
-    def learn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+    def learn(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        weights: FloatArray,
+        features: Features | None = None,
+    ) -> tuple[FloatArray, float]:
         """Learn outcomes y (N,) at X (N, D), of noise variance noise / weights.
+
+        The features of X may be at hand.
 
         Returns:
             Innovations, independent N(0, 1) under the model, (N,); and half the log determinant
             of the outcomes' covariance given those before.
         """
+        if features is not None and len(y) <= AT_ONCE:
+            return self._learn(X, y, weights, features)
         innovations, log_det = [], 0.0
         for start in range(0, len(y), AT_ONCE):
             rows = slice(start, start + AT_ONCE)
-            z, part = self._learn(X[rows], y[rows], weights[rows])
+            z, part = self._learn(X[rows], y[rows], weights[rows], self.features(X[rows]))
             innovations.append(z)
             log_det += part
         return np.concatenate(innovations), log_det
@@ -193,8 +203,9 @@ class BasisRegression(Persistent):
         self._mean = self._S @ self._b
         self.gain = -float(np.log(np.diag(factor(self._S, 1e-12))).sum())
 
-    def _learn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
-        features = self.features(X)
+    def _learn(
+        self, X: FloatArray, y: FloatArray, weights: FloatArray, features: Features
+    ) -> tuple[FloatArray, float]:
         if len(self) < LIMIT:
             features = self._grown(X, features)
         phi = features.phi

@@ -7,13 +7,14 @@ per update, so that no round stalls, and then takes over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 
 import numpy as np
 
 from oclok.persistence import Persistent
 from oclok.posterior.kernels import Covariance
-from oclok.posterior.mixture.basis import GivenKernel
+from oclok.posterior.mixture.basis import Features, GivenKernel
 from oclok.posterior.mixture.columns import ColumnMap
 from oclok.posterior.mixture.members import Member, weights_of
 from oclok.posterior.mixture.relevance import (
@@ -48,10 +49,16 @@ class Generation(Persistent):
         self.unit = unit_of(outcomes)
         self.learned = 0
 
-    def learn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
-        """Learn outcomes y (N,) at X (N, D)."""
-        for member in self.members:
-            member.learn(X, (y - self.offset) / self.unit, weights)
+    def learn(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        weights: FloatArray,
+        parts: Sequence[Features] | None = None,
+    ) -> None:
+        """Learn outcomes y (N,) at X (N, D), whose features by member may be at hand."""
+        for member, part in zip(self.members, parts or repeat(None), strict=False):
+            member.learn(X, (y - self.offset) / self.unit, weights, part)
         self.learned += len(y)
 
     def snapshot(self) -> Callable[[], None]:

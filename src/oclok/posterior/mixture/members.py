@@ -57,9 +57,15 @@ class Member(Persistent):
         """E[s²]."""
         return (RATE + 0.5 * self._squares) / (self.shape - 1)
 
-    def learn(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> None:
+    def learn(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        weights: FloatArray,
+        features: Features | None = None,
+    ) -> None:
         """Learn standardised outcomes y (N,) at X (N, D), of noise variance ρ / weights."""
-        z, log_det = self.regression.learn(X, y, weights)
+        z, log_det = self.regression.learn(X, y, weights, features)
         self._count += len(y)
         self._squares += float(z @ z)
         self._log_det += log_det

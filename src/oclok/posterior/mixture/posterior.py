@@ -267,7 +267,8 @@ class MixturePosterior(Posterior):
                 self._generation.catch_up(self.observations, np.ones(len(self)), len(self))
             else:
                 seen = np.zeros(len(y)) if before is None else before.recalled.weight
-                self._generation.learn(X, y, w * self._memory.weights(seen))
+                parts = None if before is None else before.parts
+                self._generation.learn(X, y, w * self._memory.weights(seen), parts)
         except BaseException:
             self.observations.truncate(count)
             self._generation = generation
@@ -299,7 +300,7 @@ class MixturePosterior(Posterior):
         prediction, noise = self.current(contexts), self.noise_std
         y = as_outcomes(outcomes, len(prediction.mean))
         predictive = self.predictive(prediction)
-        low, high = predictive.below(y), predictive.cdf(y)
+        low, high = predictive.around(y)
         u = low + (high - low) * np.random.default_rng(len(self)).random(len(y))
         variance = prediction.std**2
         return ndtri(np.clip(u, 1e-12, 1 - 1e-12)), variance / (variance + noise**2)

@@ -47,24 +47,20 @@ class Predictive:
 
     def cdf(self, outcomes: ArrayLike) -> FloatArray:
         """Return P(Y ≤ y), shape (M,)."""
-        y = np.asarray(outcomes, dtype=np.float64)
-        if self.is_binary:
-            below = np.where(y >= self.lower, 1 - self._probability, 0.0)
-            return np.where(y >= self.upper, 1.0, below)
-        edge = np.floor(y) + 0.5 if self.is_integer else y
-        F = self._cumulative((edge - self.mean) / self.std)
-        return np.where(y >= self.upper, 1.0, np.where(y < self.lower, 0.0, F))
+        return self.around(outcomes)[1]
 
-    def below(self, outcomes: ArrayLike) -> FloatArray:
-        """Return P(Y < y), shape (M,)."""
+    def around(self, outcomes: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return P(Y < y) and P(Y ≤ y), each of shape (M,)."""
         y = np.asarray(outcomes, dtype=np.float64)
         if self.is_binary:
-            above = np.where(y > self.lower, 1 - self._probability, 0.0)
-            return np.where(y > self.upper, 1.0, above)
-        if self.is_integer:
-            return self.cdf(np.ceil(y) - 1)
-        F = self._cumulative((y - self.mean) / self.std)
-        return np.where(y > self.upper, 1.0, np.where(y <= self.lower, 0.0, F))
+            below = upto = 1 - self._probability
+        elif self.is_integer:
+            edges = np.stack([np.ceil(y) - 0.5, np.floor(y) + 0.5])
+            below, upto = self._cumulative((edges - self.mean) / self.std)
+        else:
+            below = upto = self._cumulative((y - self.mean) / self.std)
+        below = np.where(y > self.upper, 1.0, np.where(y <= self.lower, 0.0, below))
+        return below, np.where(y >= self.upper, 1.0, np.where(y < self.lower, 0.0, upto))
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper ends that leave out at most (1 - level) / 2 on either side."""
@@ -90,9 +86,9 @@ class Predictive:
         if 2 * z.size > len(_Z):
             return np.interp(z, _Z, self._table)
         right = np.clip(np.searchsorted(_Z, z), 1, len(_Z) - 1)
-        low, high = self._at(_Z[right - 1]), self._at(_Z[right])
+        low, high = self._at(_Z[np.stack([right - 1, right])])
         share = np.clip((z - _Z[right - 1]) / (_Z[right] - _Z[right - 1]), 0.0, 1.0)
-        return low + share * (high - low)
+        return np.asarray(low + share * (high - low))
 
     @cached_property
     def _table(self) -> FloatArray:

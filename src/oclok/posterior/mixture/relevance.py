@@ -55,26 +55,26 @@ class RelevanceKernel(Persistent):
     def prepare(self, X: FloatArray) -> Prepared:
         """Return what `between` takes, for contexts X (M, D)."""
         u, waves = features(self.columns, X)
-        flat = np.empty((len(X), u.shape[1] + waves.shape[1] + 1))
-        flat[:, : u.shape[1]] = u * self._linear
-        flat[:, u.shape[1] : -1] = waves * self._wavy
+        flat = np.empty((len(X), waves.shape[1] + 1))
+        flat[:, :-1] = waves * self._wavy
         flat[:, -1] = math.sqrt(CONSTANT)
         bent = u * np.sqrt(self.relevance)
         return flat, bent, 0.5 * np.einsum("nd,nd->n", bent, bent)
 
     def between(self, A: Prepared, B: Prepared) -> FloatArray:
         """Return k, shape (N, M), between contexts prepared."""
-        h = _half_squares(A[1], B[1], A[2], B[2])
-        K, rough = _bent(h)
+        dot = product(A[1], B[1])
+        K, rough = _bent(_half_squares(dot, A[2], B[2]))
         K *= self.smooth
         K += self.rough * rough
+        K += self.linear * dot
         K += product(A[0], B[0])
         return K
 
     def diagonal(self, A: Prepared) -> FloatArray:
         """Return k(x, x), shape (M,)."""
         flat: FloatArray = np.einsum("nd,nd->n", A[0], A[0])
-        return flat + (self.smooth + self.rough)
+        return flat + (2 * self.linear * A[2] + (self.smooth + self.rough))
 
     @property
     def kernel(self) -> Kernel:
@@ -99,7 +99,7 @@ class RelevanceKernel(Persistent):
         self.share = self.relevance / self.total if D else self.relevance
         self.spread = -math.expm1(-self.total) if D else 1.0
         self.smooth, self.rough = float(a[2]) / self.spread, float(a[3]) / self.spread
-        self._linear = np.sqrt(a[0] * self.share)
+        self.linear = float(a[0]) / self.total if D else 0.0
         self._wavy = np.repeat(np.sqrt(a[1] * self.share[self.columns.graded]), COSINES)
 
 
@@ -170,14 +170,14 @@ class RelevanceFit(Persistent):
         kernel = RelevanceKernel(self.columns, theta)
         u, waves = self._features
         y, graded, v = self._y, self.columns.graded, self.columns.variance
-        parts = [_gram(u * kernel._linear), _gram(waves * kernel._wavy)]
-        bent = u * np.sqrt(kernel.relevance)
-        squares = 0.5 * np.einsum("nd,nd->n", bent, bent)
-        h = _half_squares(bent, bent, squares, squares)
+        bent, waves = u * np.sqrt(kernel.relevance), waves * kernel._wavy
+        dot = product(bent, bent)
+        squares = 0.5 * dot.diagonal()
+        h = _half_squares(dot, squares, squares)
         smooth, rough = _bent(h)
         smooth *= kernel.smooth
         rough *= kernel.rough
-        parts += [smooth, rough]
+        parts = [kernel.linear * dot, product(waves, waves), smooth, rough]
         K = np.asfortranarray(sum(parts) + CONSTANT)
         add_to_diagonal(K, kernel.noise / self._weights)
         L, failed = dpotrf(K, lower=1, clean=0, overwrite_a=1)
@@ -194,13 +194,12 @@ class RelevanceFit(Persistent):
         traces = [float(np.vdot(G, part)) for part in parts]
         slope = np.zeros_like(theta)
         D = len(v)
-        slope[:D] = _quadratic(u * kernel._linear, G) - traces[0] * kernel.share * v
-        slope[:D] -= traces[1] * kernel.share * v
-        wavy = _quadratic(waves * kernel._wavy, G).reshape(-1, COSINES)
-        slope[graded] += wavy.sum(axis=1)
+        slope[:D] = -(traces[0] + traces[1]) * kernel.share * v
+        slope[graded] += _quadratic(waves, G).reshape(-1, COSINES).sum(axis=1)
         root = np.sqrt(10 * h)
         H = G * (smooth + kernel.rough * (5 / 3) * (1 + root) * np.exp(-root))
-        slope[:D] -= np.einsum("n,nd,nd->d", H.sum(axis=1), bent, bent) - _quadratic(bent, H)
+        slope[:D] -= np.einsum("n,nd,nd->d", H.sum(axis=1), bent, bent)
+        slope[:D] += _quadratic(bent, H + kernel.linear * G)
         bend = math.exp(-kernel.total) / kernel.spread
         slope[:D] -= (traces[2] + traces[3]) * bend * kernel.relevance * v
         slope[D : D + 4] = traces
@@ -222,10 +221,9 @@ _FREQUENCIES = np.arange(1.0, COSINES + 1)
 _AMPLITUDES = np.sqrt(1 / 6 / np.sum(_FREQUENCIES**-2.0)) / _FREQUENCIES
 
 
-def _half_squares(A: FloatArray, B: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return ½d², shape (N, M), with a and b half the squared norms of A (N, D) and B (M, D)."""
-    h = product(A, B)
-    np.subtract(a[:, None], h, out=h)
+def _half_squares(dot: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return ½d², shape (N, M), by products of vectors, and half their squared norms a and b."""
+    h = a[:, None] - dot
     h += b
     return np.maximum(h, 0.0, out=h)
 
@@ -236,10 +234,6 @@ def _bent(h: FloatArray) -> tuple[FloatArray, FloatArray]:
     rough = np.exp(-root)
     rough *= 1 + root + (10 / 3) * h
     return np.exp(-h), rough
-
-
-def _gram(A: FloatArray) -> FloatArray:
-    return product(A, A)
 
 
 def _quadratic(A: FloatArray, G: FloatArray) -> FloatArray:
