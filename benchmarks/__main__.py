@@ -28,6 +28,7 @@ NAMES = (
     "offline",
     "agent",
     "guard",
+    "drift",
     "service",
     "pairs",
     "stages",
