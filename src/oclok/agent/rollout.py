@@ -89,7 +89,7 @@ class Rollout(Persistent):
         proposal: policies.Proposal,
         arms: Arms,
         given: IntArray | None,
-        unit: str,
+        unit: str | None,
         decision: str,
     ) -> Choice:
         """Return the set to play. Changes nothing.
@@ -99,11 +99,11 @@ class Rollout(Persistent):
             proposal: its proposal.
             arms: those offered.
             given: positions of the baseline's set, where `needs_chosen`.
-            unit: its hash assigns the group.
+            unit: its hash, or that of the decision's id, assigns the group.
             decision: its id seeds a random baseline.
         """
         own, oracle = proposal.decision.super_arm, proposal.oracle
-        is_holdout = assign(unit, self.holdout).is_holdout
+        is_holdout = assign(unit or decision, self.holdout).is_holdout
         if self.baseline is None:
             return Choice(own, "agent", policy.propensities(proposal))
         assert oracle is not None
