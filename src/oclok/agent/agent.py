@@ -181,7 +181,7 @@ class Agent(Persistent):
         """
         if unit is not None and not isinstance(unit, str):
             raise InputError(f"unit must be a string; got {unit!r}")
-        if (chosen is not None) != (self.mode == "shadow" or self._rollout.needs_chosen):
+        if (chosen is not None) != (self.mode == "shadow" or self._rollout.rule == "chosen"):
             raise InputError(
                 'chosen= is what another system chooses, for mode="shadow" or baseline="chosen" '
                 f"and only there; the mode is {self.mode!r}, chosen is {chosen!r}"
@@ -256,7 +256,7 @@ class Agent(Persistent):
             offer.column("mean")[offer.chosen] if offer.is_informed else np.nan,
             offer.column("std")[offer.chosen],
             offer.noise_std,
-            self._rollout.group_of(decision.group),
+            int(decision.group == "agent") if self._rollout.holdout else -1,
             assign(decision.unit or decision.id, 0.0).bucket,
         )
         self._offers.add(decision)

@@ -27,6 +27,8 @@ from oclok.typing import FloatArray, IntArray
 
 #: Draws that estimate propensities where sets are random and cannot be counted.
 DRAWS = 200
+#: What a rule may look like, with the types of its values.
+FORMS = ("chosen", "uniform", {"sort": str}, {"sort": str, "descending": bool}, {"score": str})
 
 
 class Baseline(Persistent):
@@ -42,17 +44,18 @@ class Baseline(Persistent):
 
     def __init__(self, rule: str | Mapping[str, Any]) -> None:
         self.rule = rule if isinstance(rule, str) else dict(rule)
-        self.column: str | None = None
-        self.sign = 1.0
-        if isinstance(self.rule, dict):
-            self.column, self.sign = _parsed(self.rule)
-        elif self.rule not in ("chosen", "uniform"):
-            raise _wrong(rule)
+        form = rule if isinstance(rule, str) else {key: type(v) for key, v in rule.items()}
+        if form not in FORMS:
+            raise InputError(
+                'baseline must be "chosen", "uniform", {"sort": column}, {"sort": column, '
+                f'"descending": true}} or {{"score": column}}; got {rule!r}'
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the arms that the rule reads; they need not be features."""
-        return () if self.column is None else (self.column,)
+        values = () if isinstance(self.rule, str) else self.rule.values()
+        return tuple(value for value in values if isinstance(value, str))
 
     @property
     def is_random(self) -> bool:
@@ -68,12 +71,7 @@ class Baseline(Persistent):
     ) -> Propensities:
         """Return how likely the rule is to choose each of M = `arms` arms, and the set `played`.
 
-        Args:
-            oracle: of the decision.
-            arms: M.
-            chosen: the rule's set.
-            played: the rule's set, or the agent's.
-            seed: of the draws, where the sets cannot be counted.
+        `chosen` is the rule's set; `seed` is that of the draws where sets cannot be counted.
         """
         if not self.is_random:
             certain = Propensities.certain(arms, chosen)
@@ -87,33 +85,13 @@ class Baseline(Persistent):
 
     def _index(self, arms: Arms) -> FloatArray:
         """Return the index (M,) for the oracle; missing values come last."""
-        assert self.column is not None
-        x = as_numbers(arms.column(self.column)) * self.sign
+        assert isinstance(self.rule, dict)
+        x = as_numbers(arms.column(*self.columns))
         if "score" in self.rule:
             return np.where(np.isnan(x), np.nanmin(x, initial=math.inf, where=~np.isnan(x)), x)
-        order = np.argsort(np.where(np.isnan(x), math.inf, x), kind="stable")
-        rank = np.empty(len(x))
-        rank[order] = np.arange(len(x))
-        return 1.0 - rank / len(x)
+        key = np.where(np.isnan(x), math.inf, -x if self.rule.get("descending") else x)
+        rank = np.argsort(np.argsort(key, kind="stable"))
+        return np.asarray(1.0 - rank / len(x))
 
     def __repr__(self) -> str:
         return f"Baseline({self.rule!r})"
-
-
-def _parsed(rule: dict[str, Any]) -> tuple[str, float]:
-    """Return the column of a rule, and the sign of its values."""
-    match rule:
-        case {"score": str(column)} if len(rule) == 1:
-            return column, 1.0
-        case {"sort": str(column)} if len(rule) == 1:
-            return column, 1.0
-        case {"sort": str(column), "descending": bool(descending)} if len(rule) == 2:
-            return column, -1.0 if descending else 1.0
-    raise _wrong(rule)
-
-
-def _wrong(rule: object) -> InputError:
-    return InputError(
-        'baseline must be "chosen", "uniform", {"sort": column}, {"sort": column, "descending": '
-        f'true}} or {{"score": column}}; got {rule!r}'
-    )

@@ -61,22 +61,13 @@ class Rollout(Persistent):
 
     @property
     def rule(self) -> str | dict[str, Any] | None:
-        """The baseline as it was given."""
+        """The baseline as it was given; "chosen" if each decision must say what it chooses."""
         return None if self.baseline is None else self.baseline.rule
 
     @property
     def promise(self) -> tuple[Any, ...]:
         """The baseline and share that the guard's savings belong to."""
         return (self.rule, None if self.guard is None else self.guard.share)
-
-    def group_of(self, group: str) -> int:
-        """Return the group of a decision as the lift counts it; -1 if there is no control group."""
-        return -1 if not self.holdout else int(group == "agent")
-
-    @property
-    def needs_chosen(self) -> bool:
-        """Whether each decision must say what the baseline chooses."""
-        return self.baseline is not None and self.baseline.rule == "chosen"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -94,25 +85,18 @@ class Rollout(Persistent):
     ) -> Choice:
         """Return the set to play. Changes nothing.
 
-        Args:
-            policy: the agent's.
-            proposal: its proposal.
-            arms: those offered.
-            given: positions of the baseline's set, where `needs_chosen`.
-            unit: its hash, or that of the decision's id, assigns the group.
-            decision: its id seeds a random baseline.
+        `given` is the baseline's set where the rule is "chosen". The hash of `unit`, or of the
+        decision's id, assigns the group; the id also seeds a random baseline.
         """
         own, oracle = proposal.decision.super_arm, proposal.oracle
-        is_holdout = assign(unit or decision, self.holdout).is_holdout
         if self.baseline is None:
             return Choice(own, "agent", policy.propensities(proposal))
-        assert oracle is not None
         old = given
         if old is None:
             rng = np.random.default_rng(int.from_bytes(decision.encode()[-64:], "big"))
             old = self.baseline.choose(oracle, arms, rng)
-        step = None
-        played = old if is_holdout else own
+        is_holdout = assign(unit or decision, self.holdout).is_holdout
+        step, played = None, old if is_holdout else own
         if self.guard is not None:
             step = self._considered(policy, proposal, played, old)
             played = old if step.stepped_in else played
@@ -127,7 +111,6 @@ class Rollout(Persistent):
     ) -> Step:
         """Return the guard's step on playing `own` in place of `old`."""
         assert self.guard is not None
-        assert proposal.oracle is not None
         paused = getattr(policy, "paused", None)  # a policy that learns in the background
         with nullcontext(policy) if paused is None else paused() as believer:
             if not isinstance(believer, GPPolicy):
@@ -150,35 +133,24 @@ class Rollout(Persistent):
         seed: int,
     ) -> Propensities:
         """Return the propensities of arms, and of the set `played`, in the agent's group."""
-        likely, own = policy.propensities(proposal), proposal.decision.super_arm
-        if likely is not None and self.guard is None and np.array_equal(played, own):
-            return likely
-        sets, arms = policy.redraws(proposal), len(proposal.contexts)
+        arms, own = len(proposal.contexts), proposal.decision.super_arm
+        if self.guard is None and np.array_equal(played, own):
+            likely = policy.propensities(proposal)
+            if likely is not None:
+                return likely
+        sets = policy.redraws(proposal)
         if self.guard is not None:
-            sets = self._guarded(policy, proposal, sets, old, seed)
+            assert self.baseline is not None
+            fallbacks = [old] * len(sets)
+            if self.baseline.is_random:
+                rng = np.random.default_rng(seed)
+                sets = sets if len(sets) > 1 else sets * DRAWS
+                fallbacks = [old, *(proposal.oracle(rng.random(arms)) for _ in sets[1:])]
+            known = {}
+            for n, (ours, theirs) in enumerate(zip(sets, fallbacks, strict=True)):
+                key = ours.tobytes(), theirs.tobytes()
+                if key not in known:
+                    known[key] = self._considered(policy, proposal, ours, theirs).stepped_in
+                sets[n] = theirs if known[key] else ours
         counted = Propensities.counted(arms, sets, played)
         return counted if len(sets) > 1 else counted._replace(draws=0)
-
-    def _guarded(
-        self,
-        policy: Policy,
-        proposal: policies.Proposal,
-        sets: list[IntArray],
-        old: IntArray,
-        seed: int,
-    ) -> list[IntArray]:
-        """Return the sets that the guard lets be played where the policy chooses `sets`."""
-        assert self.baseline is not None
-        assert proposal.oracle is not None
-        fallbacks = [old] * len(sets)
-        if self.baseline.is_random:
-            rng, arms = np.random.default_rng(seed), len(proposal.contexts)
-            sets = sets if len(sets) > 1 else sets * DRAWS
-            fallbacks = [old, *(proposal.oracle(rng.random(arms)) for _ in sets[1:])]
-        played, known = [], {}
-        for own, fallback in zip(sets, fallbacks, strict=True):
-            key = own.tobytes(), fallback.tobytes()
-            if key not in known:
-                known[key] = self._considered(policy, proposal, own, fallback).stepped_in
-            played.append(fallback if known[key] else own)
-        return played

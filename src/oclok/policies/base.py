@@ -94,6 +94,7 @@ class Proposal(Played):
         rng: the policy's generator after the draw.
     """
 
+    oracle: Oracle
     decision: Decision
     belief: Belief
     rng: np.random.Generator
@@ -206,7 +207,7 @@ class Policy(Persistent, ABC):
 
         Exact where the policy can say, else estimated from `redraws`. None where nothing is random.
         """
-        if not self._is_random or proposal.oracle is None:
+        if not self._is_random:
             return None
         exact = self._exact_propensities(proposal)
         if exact is not None:
@@ -220,7 +221,7 @@ class Policy(Persistent, ABC):
         The proposal itself is one of them, so that no arm it chooses has probability 0.
         """
         own = proposal.decision.super_arm
-        if not self._is_random or proposal.oracle is None:
+        if not self._is_random:
             return [own]
         rng = np.random.default_rng(int(_copied(proposal.rng).integers(2**63)))
         drawn = (self._redraw(proposal, rng) for _ in range(PROPENSITY_DRAWS))

@@ -80,7 +80,6 @@ class EpsilonGreedy(Policy):
 
     def _exact_propensities(self, proposal: Proposal) -> Propensities | None:
         arms, oracle = len(proposal.contexts), proposal.oracle
-        assert oracle is not None
         uniform, mean = oracle.uniform_propensities(arms), proposal.belief.mean
         if uniform is None or mean is None:
             return uniform
