@@ -6,8 +6,10 @@ tree, what JSON does not know is an object with one `$` key:
 
     {"$array": "0.npy"}                        a NumPy array of numbers
     {"$tuple": […]}  {"$float": "nan"}         what their names say
+    {"$dict": [[key, value], …]}               a dict whose keys are no plain strings
     {"$generator": {…}}                        the state of a numpy.random.Generator
     {"$kernel": "RBF", "params": {…}}          a kernel of sklearn.gaussian_process.kernels
+    {"$estimator": "module.class", "params": {…}}   an estimator of scikit-learn, not fitted
     {"$ufunc": "log1p"}                        a NumPy universal function
     {"$object": "TopK", "state": {…}}          a `Persistent` object; the first is number 0
     {"$same": 3}                               the object of that number once more
@@ -22,10 +24,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
 import json
 import math
 import os
+import re
 import secrets
 import zipfile
 from collections.abc import Callable
@@ -41,6 +45,7 @@ VERSION, OLDEST = 3, 3
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal states give equal bytes
 #: MIGRATIONS[v] turns the tree of a file of version v into one of version v + 1.
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+_KERNELS = "sklearn.gaussian_process.kernels"
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 
 
@@ -194,7 +199,7 @@ class _Writer:
             return {"$tuple": [self.encode(item) for item in value]}
         if isinstance(value, dict):
             if not all(isinstance(key, str) and not key.startswith("$") for key in value):
-                raise StorageError("cannot save a dict whose keys are not plain strings")
+                return {"$dict": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
             return {key: self.encode(item) for key, item in value.items()}
         if isinstance(value, Persistent):
             return self._encode_object(value)
@@ -203,7 +208,7 @@ class _Writer:
         name = getattr(value, "__name__", "")
         if isinstance(value, np.ufunc) and getattr(np, name, None) is value:
             return {"$ufunc": name}
-        return self._encode_kernel(value)
+        return self._encode_estimator(value)
 
     def _encode_object(self, value: Persistent) -> Any:
         if id(value) in self._numbers:
@@ -213,18 +218,18 @@ class _Writer:
         state = {key: self.encode(item) for key, item in value._state().items()}
         return {"$object": _class_name(type(value)), "state": state}
 
-    def _encode_kernel(self, value: Any) -> Any:
-        from sklearn.gaussian_process import kernels
-
+    def _encode_estimator(self, value: Any) -> Any:
         cls = type(value)
-        if isinstance(value, kernels.Kernel):
-            if getattr(kernels, cls.__name__, None) is not cls:
-                raise StorageError(f"cannot save kernel {cls.__name__}: only scikit-learn's own")
-            return {"$kernel": cls.__name__, "params": self.encode(value.get_params(deep=False))}
-        raise StorageError(
-            f"cannot save a {cls.__module__}.{cls.__qualname__}: derive it from "
-            "oclok.persistence.Persistent, or keep it out of the saved object"
-        )
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        if not hasattr(value, "get_params"):
+            raise StorageError(
+                f"cannot save a {name}: derive it from oclok.persistence.Persistent, or keep it "
+                "out of the saved object"
+            )
+        if not name.startswith("sklearn."):
+            raise StorageError(f"cannot save a {name}: only scikit-learn's own")
+        form = {"$kernel": cls.__name__} if name.startswith(_KERNELS) else {"$estimator": name}
+        return {**form, "params": self.encode(value.get_params(deep=False))}
 
 
 class _Reader:
@@ -252,8 +257,12 @@ class _Reader:
                 if not isinstance(function, np.ufunc):
                     raise StorageError(f"unknown NumPy function {name!r}")
                 return function
+            case {"$dict": items}:
+                return {self.decode(key): self.decode(item) for key, item in items}
             case {"$kernel": name, "params": params}:
-                return _decode_kernel(name, self.decode(params))
+                return _decode_estimator(f"{_KERNELS}.{name}", self.decode(params))
+            case {"$estimator": name, "params": params}:
+                return _decode_estimator(name, self.decode(params))
             case {"$object": name, "state": state}:
                 return self._decode_object(name, state)
             case {"$same": number}:
@@ -298,12 +307,16 @@ def _decode_generator(state: dict[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def _decode_kernel(name: str, params: dict[str, Any]) -> Any:
-    from sklearn.gaussian_process import kernels
+def _decode_estimator(name: str, params: dict[str, Any]) -> Any:
+    from sklearn.base import BaseEstimator
+    from sklearn.gaussian_process.kernels import Kernel
 
-    cls = getattr(kernels, name, None)
-    if not (isinstance(cls, type) and issubclass(cls, kernels.Kernel)):
-        raise StorageError(f"unknown kernel {name!r}")
+    module, _, own = name.rpartition(".")
+    if re.fullmatch(r"sklearn(\.\w+)+", module) is None:
+        raise StorageError(f"{module!r} is not a module of scikit-learn")
+    cls = getattr(importlib.import_module(module), own, None)
+    if not (isinstance(cls, type) and issubclass(cls, BaseEstimator | Kernel)):
+        raise StorageError(f"{module} has no estimator {own!r}")
     return cls(**params)
 
 

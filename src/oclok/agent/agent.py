@@ -124,7 +124,7 @@ class Agent(Persistent):
         self._offers = Offers(as_count(explainable, "explainable", least=0))
         self._watch: FeatureWatch | None = None
         self._shadow = Shadow()
-        self._reported: set[str] = set()
+        self._reported: list[str] = []
         self._now = -math.inf
         self._version: str | None = None
         self._set_up(clock)
@@ -591,11 +591,9 @@ class Agent(Persistent):
 
     def _state(self) -> dict[str, Any]:
         hidden = ("_clock", "_lock", "_version")
-        state = {name: value for name, value in self.__dict__.items() if name not in hidden}
-        return {**state, "_reported": sorted(self._reported)}
+        return {name: value for name, value in self.__dict__.items() if name not in hidden}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._reported = set(state["_reported"])
+        super()._restore(state)
         self._version = None
         self._set_up(time.time)

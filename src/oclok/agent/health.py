@@ -74,14 +74,14 @@ def examine(
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def report(findings: list[Finding], known: set[str]) -> set[str]:
+def report(findings: list[Finding], known: list[str]) -> list[str]:
     """Log findings that are not `known`, one line each, and return all that are known now."""
     for finding in findings:
         key = f"{finding.kind} {finding.subject}"
         if key not in known:
             level = getattr(logging, finding.severity.upper())
             LOG.log(level, "%s: %s", finding.kind, finding)
-        known = known | {key}
+            known = [*known, key]
     return known
 
 

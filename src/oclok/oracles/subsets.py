@@ -204,14 +204,6 @@ class Partition(ExactSumOracle):
         rank = np.arange(order.size) - np.searchsorted(group, group)
         return np.sort(np.append(self._include, order[rank < self._room[group]]))
 
-    def _state(self) -> dict[str, Any]:
-        limits = self.limits if isinstance(self.limits, int) else list(self.limits.items())
-        return {**super()._state(), "limits": limits}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        limits = state["limits"]
-        super()._restore({**state, "limits": limits if isinstance(limits, int) else dict(limits)})
-
 
 def _as_reward(reward: Any) -> Callable[[Any], Any] | None:
     if isinstance(reward, str):
