@@ -128,14 +128,7 @@ class AgentDecision(Persistent):
 
 
 class Proposal(NamedTuple):
-    """A decision that has changed nothing yet.
-
-    Attributes:
-        decision: with its offer.
-        schema: of the arms; inferred from them if the agent has none yet.
-        played: the round as the policy commits it.
-        step: of the guard, if there is one.
-    """
+    """A decision that has changed nothing yet, and what `Agent.record` needs to make it happen."""
 
     decision: AgentDecision
     schema: Schema

@@ -107,10 +107,7 @@ class Record:
 class History(NamedTuple):
     """Decisions that are kept, oldest first: copies of the tables above.
 
-    Attributes:
-        ids, round, decided, noise: one entry per decision.
-        row: position of the decision of each chosen arm; `status`, `outcomes`, `mean` and `std`
-            have one entry per chosen arm, too.
+    From `row`, which says which decision an arm belongs to, there is one entry per chosen arm.
     """
 
     ids: list[str]
@@ -227,12 +224,7 @@ class Decisions(Persistent):
     ) -> None:
         """Set the status of a decision's arms at `positions` among its chosen arms.
 
-        Args:
-            decision: its id.
-            positions: into its chosen arms.
-            status: of all of them, from now on.
-            outcomes: as given; NaN where none was.
-            taught: the model's outcomes; NaN where it has none.
+        `outcomes` are as given, `taught` as the model learned them; NaN where there is none.
         """
         row = self._row[decision]
         places = self._chosen(row).start + np.asarray(positions, dtype=np.intp)

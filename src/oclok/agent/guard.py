@@ -110,9 +110,7 @@ class GuardReport:
 class Guard(Persistent):
     """Decides whether a policy's set may be played in place of the baseline's.
 
-    Args:
-        share: ε, in (0, 1).
-        delta: δ, in (0, 1).
+    `share` is ε, `delta` is δ.
     """
 
     def __init__(self, share: float, delta: float = 0.05) -> None:
@@ -135,15 +133,10 @@ class Guard(Persistent):
         fallback: IntArray,
         calibration: Calibration | None = None,
     ) -> Step:
-        """Return whether `chosen` may be played, or `fallback` must be. Changes nothing.
+        """Return whether `chosen`, S, may be played, or `fallback`, B, must be. Changes nothing.
 
-        Args:
-            posterior: what the bounds are taken from.
-            contexts: of all arms of the decision, shape (M, D).
-            oracle: its rewards.
-            chosen: positions of S.
-            fallback: positions of B; the same where the policy's set is not up for decision.
-            calibration: bounds are as much wider as outcomes were further off than predicted.
+        Both are positions into `contexts` (M, D) of all arms. Bounds are as much wider as
+        `calibration` shows outcomes further off than predicted.
         """
         width = self._width(calibration)
         adds_up = is_sum(oracle, contexts, np.union1d(chosen, fallback))

@@ -21,18 +21,11 @@ from oclok.typing import IntArray
 
 
 class Choice(NamedTuple):
-    """The set that is played, and why.
-
-    Attributes:
-        super_arm: positions, ascending.
-        group: "agent" or "baseline", by assignment, whatever the guard did.
-        propensities: of the arms and the set; None where nothing is random.
-        step: of the guard, if there is one.
-    """
+    """The set that is played, and why."""
 
     super_arm: IntArray
-    group: str
-    propensities: Propensities | None
+    group: str  # "agent" or "baseline", by assignment, whatever the guard did
+    propensities: Propensities | None  # None where nothing is random
     step: Step | None = None
 
 

@@ -102,9 +102,7 @@ class Schema(Persistent):
     def encode(self, arms: Arms, also: frozenset[str] = frozenset()) -> FloatArray:
         """Return the features of `arms` as numbers, shape (M, dimension).
 
-        Args:
-            arms: have all features of the schema, in any order, and no others,
-            also: except these, which the oracle reads.
+        Arms have all features in any order, and no others except `also`, which the oracle reads.
         """
         self._check_names(arms, also)
         X = np.zeros((len(arms), self.dimension))

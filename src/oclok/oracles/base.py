@@ -119,10 +119,7 @@ class Oracle(Persistent, ABC):
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
         """Return whether `super_arm` is provably chosen for any index within `error` of this.
 
-        Args:
-            index: shape (M,).
-            super_arm: positions, ascending.
-            error: shape (M,); 0 where the index is exact, infinite where no bound is known.
+        `error` (M,) is 0 where the index (M,) is exact, infinite where no bound is known.
         """
         return False
 
