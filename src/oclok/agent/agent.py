@@ -75,7 +75,7 @@ class Agent(Persistent):
         holdout: share of decisions, in [0, 1), that the baseline makes: the control group of
             `lift`.
         baseline: how it was done before, a rule: "chosen", "uniform", {"sort": column} or
-            {"score": column}; see `oclok.agent.baseline`.
+            {"score": column}; see `oclok.agent.rollout`.
         guard: share of the baseline's reward that may be lost at any time; see `guard_report`.
         seed: of the default policy's model; other policies have a seed of their own.
         explainable: number of latest decisions whose arms are kept for `explain`.

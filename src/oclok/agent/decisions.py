@@ -33,8 +33,7 @@ import numpy as np
 
 from oclok.agent.arms import ArmId
 from oclok.agent.lift import LiftTally
-from oclok.agent.sparse_rows import SparseRows
-from oclok.arrays import grown
+from oclok.arrays import SparseRows, grown
 from oclok.errors import FeedbackError
 from oclok.persistence import Persistent
 from oclok.typing import ArrayLike, FloatArray, IntArray

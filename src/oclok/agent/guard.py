@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.certificate import Assumption
@@ -114,11 +113,8 @@ class Guard(Persistent):
     """
 
     def __init__(self, share: float, delta: float = 0.05) -> None:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-            raise InputError(
-                f"guard must be the share of reward that may be lost, in (0, 1); got {share!r}"
-            )
-        self.share, self.delta = float(share), as_probability(delta, "delta")
+        self.share = as_probability(share, "guard")
+        self.delta = as_probability(delta, "delta")
         self.decisions = self.stepped_in = self.own = 0
         self.reserve = self._settled = 0.0
         self._rows: list[FloatArray] = []
