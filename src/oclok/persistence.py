@@ -34,7 +34,7 @@ import secrets
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -71,6 +71,9 @@ class Persistent:
         self.__dict__.update(state)
 
 
+Thing = TypeVar("Thing", bound=Persistent)
+
+
 def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
     """Write `thing` to `path` atomically: a crash leaves the old file or the new one."""
     target, content = Path(path), dumps(thing)
@@ -94,16 +97,18 @@ def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
             os.close(descriptor)
 
 
-def load(path: str | os.PathLike[str]) -> Persistent:
-    """Read what `save` wrote; `StorageError` for anything else."""
+def load(
+    path: str | os.PathLike[str],
+    cls: type[Thing] = Persistent,  # type: ignore[assignment]  # any class
+) -> Thing:
+    """Read a `cls` that `save` wrote; `StorageError` for anything else."""
     try:
-        content = Path(path).read_bytes()
-    except OSError as reason:
+        thing = loads(Path(path).read_bytes())
+    except (OSError, StorageError) as reason:
         raise StorageError(f"cannot read {path}: {reason}") from None
-    try:
-        return loads(content)
-    except StorageError as reason:
-        raise StorageError(f"{path}: {reason}") from None
+    if not isinstance(thing, cls):
+        raise StorageError(f"{path}: holds a {type(thing).__name__} and no {cls.__name__}")
+    return thing
 
 
 def dumps(thing: Persistent) -> bytes:

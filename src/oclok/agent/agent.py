@@ -507,11 +507,6 @@ class Agent(Persistent):
         """The features of the arms; None until there were any, unless given."""
         return self._schema or self._declared
 
-    @property
-    def open_decisions(self) -> int:
-        """How many decisions wait for outcomes."""
-        return len(self._feedback.decisions)
-
     @_locked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one file, atomically.

@@ -253,10 +253,7 @@ class Policy(Persistent, ABC):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a policy that `save` wrote. Nothing in the file is executed."""
-        policy = persistence.load(path)
-        if not isinstance(policy, cls):
-            raise StorageError(f"{path}: holds a {type(policy).__name__}, not a {cls.__name__}")
-        return policy
+        return persistence.load(path, cls)
 
     def __repr__(self) -> str:
         oracle = "no oracle" if self.oracle is None else repr(self.oracle)
