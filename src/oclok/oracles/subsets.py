@@ -58,16 +58,12 @@ class TopK(ParametricOracle):
 
     def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
         """Return the reward of the sum of `means` (M,) over `super_arm`."""
-        all_means = as_vector(means, "means")
-        chosen = as_positions(super_arm, "super_arm", all_means.size)
-        total = float(np.sum(all_means[chosen]))
-        if self.reward is None:
-            return total
-        with np.errstate(all="ignore"):
-            reward = float(self.reward(total))
-        if not math.isfinite(reward):
-            raise OracleError(f"the reward of the sum {total} must be finite; it is {reward}")
-        return reward
+        known = as_vector(means, "means")
+        total = known[as_positions(super_arm, "super_arm", known.size)].sum(keepdims=True)
+        [reward] = self._rewards(total).tolist()
+        if self.reward is not None and not math.isfinite(reward):
+            raise OracleError(f"the reward of the sum {total[0]} must be finite; it is {reward}")
+        return float(reward)
 
     def values(self, means: FloatArray, super_arm: IntArray) -> FloatArray:
         """Return the rewards of the sums of `means` (S, M) over `super_arm`, shape (S,)."""
