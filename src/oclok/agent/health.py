@@ -12,7 +12,7 @@ import numpy as np
 
 from oclok.agent.decisions import Status
 from oclok.agent.feedback import PATIENCE, Feedback
-from oclok.agent.schema import Category, Ignored, Number, Schema, Vector
+from oclok.agent.schema import Category, Ignored, Number, Schema
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 
@@ -203,7 +203,7 @@ def feature_findings(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
             message = f"feature {name!r} never varied"
             yield Finding("constant", "info", message, "leave it out", name)
         outside = watch.outside[columns]
-        if isinstance(feature, Number | Vector) and (share := outside.max()) > MOVED:
+        if isinstance(feature, Number) and (share := outside.max()) > MOVED:
             yield Finding(
                 "range",
                 "warning",
