@@ -29,7 +29,7 @@ from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.guard import GuardReport, Step
 from oclok.agent.health import FeatureWatch, Finding, examine, report
-from oclok.agent.lift import Lift, assign
+from oclok.agent.lift import Lift
 from oclok.agent.rollout import Choice, Rollout
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
@@ -247,18 +247,8 @@ class Agent(Persistent):
         if step is not None and self._rollout.guard is not None:
             self._rollout.guard.record(step, played.contexts, played.super_arm)
         self._schema = self._schema or schema
-        self._feedback.decisions.add(
-            decision.id,
-            now,
-            decision.chosen,
-            offer.contexts[offer.chosen],
-            decision.round,
-            offer.column("mean")[offer.chosen] if offer.is_informed else np.nan,
-            offer.column("std")[offer.chosen],
-            offer.noise_std,
-            int(decision.group == "agent") if self._rollout.holdout else -1,
-            assign(decision.unit or decision.id, 0.0).bucket,
-        )
+        group = int(decision.group == "agent") if self._rollout.holdout else -1
+        self._feedback.decisions.add(decision, now, group)
         self._offers.add(decision)
         if self.mode == "shadow":
             preferred = set(decision.preferred)
