@@ -168,15 +168,7 @@ class Rollout(Persistent):
 
 
 class Baseline(Persistent):
-    """A rule that chooses among the feasible sets of a decision.
-
-    Args:
-        rule: one of the forms above.
-
-    Examples:
-        >>> Baseline({"sort": "price"})
-        Baseline({'sort': 'price'})
-    """
+    """A rule, in one of the forms above, that chooses among the feasible sets of a decision."""
 
     def __init__(self, rule: str | Mapping[str, Any]) -> None:
         self.rule = rule if isinstance(rule, str) else dict(rule)
@@ -228,6 +220,3 @@ class Baseline(Persistent):
         key = np.where(np.isnan(x), math.inf, -x if self.rule.get("descending") else x)
         rank = np.argsort(np.argsort(key, kind="stable"))
         return np.asarray(1.0 - rank / len(x))
-
-    def __repr__(self) -> str:
-        return f"Baseline({self.rule!r})"
