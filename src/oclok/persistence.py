@@ -52,23 +52,25 @@ _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 class Persistent:
     """An object that `save` can write. By default its state is its `__dict__`.
 
-    A class whose arrays must be finite sets `_is_finite`, and others are refused on loading. A
-    class with caches, or with attributes that are not plain values, arrays, kernels,
-    generators or other `Persistent` objects, overrides `_state` and `_restore`.
+    Attributes in `_transient` are not saved, and None after loading. A class whose arrays must be
+    finite sets `_is_finite`, and others are refused on loading. A class with attributes that are
+    not plain values, arrays, kernels, generators or other `Persistent` objects overrides `_state`
+    and `_restore`.
     """
 
     _classes: ClassVar[dict[str, type[Persistent]]] = {}
     _is_finite: ClassVar[bool] = False
+    _transient: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         Persistent._classes[_class_name(cls)] = cls
 
     def _state(self) -> dict[str, Any]:
-        return dict(self.__dict__)
+        return {name: v for name, v in self.__dict__.items() if name not in self._transient}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(dict.fromkeys(self._transient), **state)
 
 
 Thing = TypeVar("Thing", bound=Persistent)

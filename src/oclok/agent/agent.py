@@ -34,8 +34,8 @@ from oclok.agent.rollout import Choice, Rollout
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
 from oclok.decision import Propensities
-from oclok.errors import InputError, OracleError
-from oclok.oracles.base import Oracle
+from oclok.errors import InputError
+from oclok.oracles.base import Oracle, as_oracle
 from oclok.persistence import Persistent
 from oclok.policies import UCB, Played, Policy
 from oclok.policies.base import MOST_PENDING
@@ -91,6 +91,8 @@ class Agent(Persistent):
         ['w1']
     """
 
+    _transient = ("_clock", "_lock", "_version")
+
     def __init__(
         self,
         oracle: Oracle | None = None,
@@ -107,11 +109,9 @@ class Agent(Persistent):
         explainable: int = 1_000,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if oracle is not None and not isinstance(oracle, Oracle):
-            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
         if policy is not None and not isinstance(policy, Policy):
             raise InputError(f"policy must be an oclok.policies.Policy; got {policy!r}")
-        self.oracle = oracle
+        self.oracle = oracle if oracle is None else as_oracle(oracle)
         if policy is None:
             model = None if seed is None else MixturePosterior(seed=seed)
             policy = UCB(posterior=model, outcome_range=outcome_range)
@@ -539,13 +539,7 @@ class Agent(Persistent):
     ) -> tuple[Oracle, IntArray, IntArray]:
         """Return the oracle of a decision on these arms; positions of those in and excluded."""
         included, excluded = arms.positions(include, "include"), arms.positions(exclude, "exclude")
-        made = self.oracle if oracle is None else oracle
-        if made is None:
-            raise OracleError(
-                "no oracle: give one to the agent, or to decide(arms, oracle=…) each time"
-            )
-        if not isinstance(made, Oracle):
-            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {made!r}")
+        made = as_oracle(oracle, self.oracle)
         if made.columns:
             made = made.resolve(arms.column)
         if included.size or excluded.size:
@@ -574,11 +568,6 @@ class Agent(Persistent):
         arms = self._feedback.decisions.record(decision_id).arms
         return AgentDecision(decision_id, 0, arms, False, arms, None)
 
-    def _state(self) -> dict[str, Any]:
-        hidden = ("_clock", "_lock", "_version")
-        return {name: value for name, value in self.__dict__.items() if name not in hidden}
-
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._version = None
         self._set_up(time.time)

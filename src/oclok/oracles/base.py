@@ -197,6 +197,16 @@ class SumOracle(Oracle):
         return result
 
 
+def as_oracle(*given: Oracle | None) -> Oracle:
+    """Return the first oracle that is not None: that of a round, then the one for all rounds."""
+    oracle = next((each for each in given if each is not None), None)
+    if oracle is None:
+        raise OracleError("no oracle: give one to the agent or policy, or as oracle=… each time")
+    if not isinstance(oracle, Oracle):
+        raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
+    return oracle
+
+
 def best_of(value: FloatArray, allowed: BoolArray) -> IntArray:
     """Return the first position of the largest `value` that is `allowed`; none if nothing is."""
     if not allowed.any():

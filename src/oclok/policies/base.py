@@ -28,7 +28,7 @@ import numpy as np
 from oclok import persistence
 from oclok.decision import Decision, Propensities
 from oclok.errors import FeedbackError, InputError, OracleError, StorageError
-from oclok.oracles.base import Oracle
+from oclok.oracles.base import Oracle, as_oracle
 from oclok.persistence import Persistent
 from oclok.policies.pending import Pending
 from oclok.posterior.prediction import Prediction
@@ -122,7 +122,7 @@ class Policy(Persistent, ABC):
     def __init__(
         self, oracle: Oracle | None = None, seed: int | np.random.SeedSequence | None = None
     ) -> None:
-        self.oracle = oracle if oracle is None else _checked(oracle)
+        self.oracle = oracle if oracle is None else as_oracle(oracle)
         self.round = 0
         self.awaited = 0
         self._rng = np.random.default_rng(seed if self._is_random else 0)
@@ -161,7 +161,7 @@ class Policy(Persistent, ABC):
         `pending` are contexts (P, D) of base arms whose outcomes are outstanding, oldest first;
         only the latest 512 count, and only where `uses_pending`.
         """
-        chosen_by = self._oracle_for(oracle)
+        chosen_by = as_oracle(oracle, self.oracle)
         X = self._as_contexts(contexts)
         t, rng = self.round + 1, self._next_rng()
         belief = self._score(X, t, rng)
@@ -303,15 +303,6 @@ class Policy(Persistent, ABC):
         """Return a read-only copy of `contexts`: finite, and of the dimension seen before."""
         return as_contexts(contexts, self._dimension)
 
-    def _oracle_for(self, oracle: Oracle | None) -> Oracle:
-        if oracle is not None:
-            return _checked(oracle)
-        if self.oracle is None:
-            raise OracleError(
-                "no oracle: give one to the policy, or to select(contexts, oracle=…) each round"
-            )
-        return self.oracle
-
     def _next_rng(self) -> np.random.Generator:
         """Return a generator in the state of the policy's own; `commit` adopts it."""
         return _copied(self._rng) if self._is_random else self._rng
@@ -319,13 +310,7 @@ class Policy(Persistent, ABC):
     def _restore(self, state: dict[str, Any]) -> None:
         if not isinstance(state["_pending"], Pending):
             raise StorageError("the pending decisions are missing")
-        self.__dict__.update(state)
-
-
-def _checked(oracle: Oracle) -> Oracle:
-    if not isinstance(oracle, Oracle):
-        raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
-    return oracle
+        super()._restore(state)
 
 
 def _copied(rng: np.random.Generator) -> np.random.Generator:

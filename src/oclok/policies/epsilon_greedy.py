@@ -44,6 +44,7 @@ class EpsilonGreedy(Policy):
     """
 
     _is_random = True
+    _transient = ("_fitted",)
 
     def __init__(
         self,
@@ -110,9 +111,6 @@ class EpsilonGreedy(Policy):
             raise NumericalError(
                 f"{type(self.regressor).__name__} cannot be fitted to {y.size} outcomes: {reason}"
             ) from reason
-
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "_fitted": None}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

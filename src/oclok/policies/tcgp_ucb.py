@@ -22,7 +22,7 @@ import numpy as np
 
 from oclok.decision import Decision
 from oclok.errors import InfeasibleError, InputError, OutcomeError
-from oclok.oracles.base import Oracle
+from oclok.oracles.base import Oracle, as_oracle
 from oclok.policies.certificate import Certificate
 from oclok.policies.gp import as_posterior
 from oclok.policies.oclok import OClokUCB
@@ -143,7 +143,7 @@ class TCGPUCB(OClokUCB):
         X = self._as_contexts(contexts)
         prediction = self.group_posterior.predict(X)
         ruled_out, is_certain = self._ruled_out(prediction, groups, threshold)
-        among = self._oracle_for(oracle)
+        among = as_oracle(oracle, self.oracle)
         if ruled_out.size:
             among = among.given(exclude=ruled_out)
         proposal = self.propose(X, among, self._waiting())
