@@ -16,6 +16,7 @@ from benchmarks.report import Result, Row, Target, say
 from benchmarks.timing import interleaved, seconds
 from oclok import Agent
 from oclok.agent.arms import as_arms
+from oclok.agent.decision import AgentDecision, Offer
 from oclok.oracles import TopK
 
 ARMS, CHOSEN, ROUNDS = 100, 5, 100
@@ -116,7 +117,10 @@ def _with_open_decisions(
     rng = np.random.default_rng(1)
     for i in range(count):
         some = rng.integers(len(names), size=CHOSEN)
-        other._feedback.decisions.add(f"{i}-0123456789abcdef", i, [names[j] for j in some], X[some])
+        offer = Offer(names, X, X[:, 0], None, None, some, some[:0], some[:0])
+        chosen = [names[j] for j in some]
+        decision = AgentDecision(f"{i}-0123456789abcdef", i, chosen, None, chosen, offer)
+        other._feedback.decisions.add(decision, i)
     used = memory()[0] - before
     taken = interleaved(
         {"few": lambda: agent.decide(offered), "many": lambda: other.decide(offered)}, repeats

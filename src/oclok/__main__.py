@@ -7,6 +7,7 @@ import sys
 
 from oclok import __version__
 from oclok.errors import MissingExtraError
+from oclok.extras import needs
 
 #: Commands of the service, which needs nothing of the extra `bench`.
 SERVICE = ("serve", "keys", "replay", "export", "evaluate", "check", "agents")
@@ -17,21 +18,16 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # works without any extra
         print(f"oclok {__version__}")
         return
-    is_service = sys.argv[1:2] and sys.argv[1] in SERVICE
+    extra = "service" if sys.argv[1:2] and sys.argv[1] in SERVICE else "bench"
     try:
-        if is_service:
-            from oclok.service.cli import main as run
-        else:
-            from oclok.bench.cli import main as run
-        run()
-    except (ModuleNotFoundError, MissingExtraError) as missing:
-        message = str(missing)
-        if isinstance(missing, ModuleNotFoundError):
-            if (missing.name or "oclok").split(".")[0] == "oclok":
-                raise
-            extra = "service" if is_service else "bench"
-            message = f"{missing.name} is missing; install oclok[{extra}]"
-        print(f"oclok: {message}", file=sys.stderr)
+        with needs(extra):
+            if extra == "service":
+                from oclok.service.cli import main as run
+            else:
+                from oclok.bench.cli import main as run
+            run()
+    except MissingExtraError as missing:
+        print(f"oclok: {missing}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -20,10 +20,7 @@ import numpy as np
 def boundary(n: Any, alpha: float, tight: float) -> Any:
     """Return c at n numbers, scalar or array: how many standard errors a mean may be off.
 
-    Args:
-        n: how many numbers there are.
-        alpha: α.
-        tight: r; the boundary is tightest at about 8 r numbers.
+    `alpha` is α, `tight` is r: the boundary is tightest at about 8 r numbers.
     """
     return np.sqrt((n + tight) / n * np.log((n + tight) / (tight * alpha**2)))
 

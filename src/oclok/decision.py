@@ -12,7 +12,7 @@ import numpy as np
 
 from oclok.errors import InputError
 from oclok.persistence import Persistent
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import FloatArray, IntArray
 from oclok.validation import as_contexts, as_count, as_positions, as_vector
 
 
@@ -82,32 +82,23 @@ class Decision(Persistent):
     std: FloatArray | None = None
     is_exact: bool | None = None
 
-    def __init__(
-        self,
-        round: int,  # noqa: A002  (the paper's word)
-        super_arm: ArrayLike,
-        contexts: ArrayLike,
-        index: ArrayLike,
-        mean: ArrayLike | None = None,
-        std: ArrayLike | None = None,
-        is_exact: bool | None = None,
-    ) -> None:
-        positions = as_positions(super_arm, "super_arm")
-        if not np.array_equal(positions, super_arm):
-            raise InputError(f"super_arm must be ascending; got {super_arm!r}")
+    def __post_init__(self) -> None:
+        """Check what was given, lists as well as arrays, and keep copies of it."""
+        positions = as_positions(self.super_arm, "super_arm")
+        if not np.array_equal(positions, self.super_arm):
+            raise InputError(f"super_arm must be ascending; got {self.super_arm!r}")
         count = positions.size
-        chosen = np.empty((0, 0)) if count == 0 else as_contexts(contexts)
-        if len(chosen) != count:
-            raise InputError(f"{count} chosen base arms but {len(chosen)} rows of contexts")
+        contexts = np.empty((0, 0)) if count == 0 else as_contexts(self.contexts)
+        if len(contexts) != count:
+            raise InputError(f"{count} chosen base arms but {len(contexts)} rows of contexts")
+        given = {"index": self.index, "mean": self.mean, "std": self.std}
         self._restore(
             {
-                "round": as_count(round, "round"),
+                "round": as_count(self.round, "round"),
                 "super_arm": positions,
-                "contexts": chosen.copy(),
-                "index": as_vector(index, "index", count).copy(),
-                "mean": None if mean is None else as_vector(mean, "mean", count).copy(),
-                "std": None if std is None else as_vector(std, "std", count).copy(),
-                "is_exact": None if is_exact is None else bool(is_exact),
+                "contexts": contexts.copy(),
+                "is_exact": None if self.is_exact is None else bool(self.is_exact),
+                **{k: v if v is None else as_vector(v, k, count).copy() for k, v in given.items()},
             }
         )
 

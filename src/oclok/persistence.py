@@ -6,8 +6,10 @@ tree, what JSON does not know is an object with one `$` key:
 
     {"$array": "0.npy"}                        a NumPy array of numbers
     {"$tuple": […]}  {"$float": "nan"}         what their names say
+    {"$dict": [[key, value], …]}               a dict whose keys are no plain strings
     {"$generator": {…}}                        the state of a numpy.random.Generator
     {"$kernel": "RBF", "params": {…}}          a kernel of sklearn.gaussian_process.kernels
+    {"$estimator": "module.class", "params": {…}}   an estimator of scikit-learn, not fitted
     {"$ufunc": "log1p"}                        a NumPy universal function
     {"$object": "TopK", "state": {…}}          a `Persistent` object; the first is number 0
     {"$same": 3}                               the object of that number once more
@@ -22,15 +24,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
 import json
 import math
 import os
+import re
 import secrets
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -41,29 +45,35 @@ VERSION, OLDEST = 3, 3
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal states give equal bytes
 #: MIGRATIONS[v] turns the tree of a file of version v into one of version v + 1.
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+_KERNELS = "sklearn.gaussian_process.kernels"
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 
 
 class Persistent:
     """An object that `save` can write. By default its state is its `__dict__`.
 
-    A class whose arrays must be finite sets `_is_finite`, and others are refused on loading. A
-    class with caches, or with attributes that are not plain values, arrays, kernels,
-    generators or other `Persistent` objects, overrides `_state` and `_restore`.
+    Attributes in `_transient` are not saved, and None after loading. A class whose arrays must be
+    finite sets `_is_finite`, and others are refused on loading. A class with attributes that are
+    not plain values, arrays, kernels, generators or other `Persistent` objects overrides `_state`
+    and `_restore`.
     """
 
     _classes: ClassVar[dict[str, type[Persistent]]] = {}
     _is_finite: ClassVar[bool] = False
+    _transient: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         Persistent._classes[_class_name(cls)] = cls
 
     def _state(self) -> dict[str, Any]:
-        return dict(self.__dict__)
+        return {name: v for name, v in self.__dict__.items() if name not in self._transient}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(dict.fromkeys(self._transient), **state)
+
+
+Thing = TypeVar("Thing", bound=Persistent)
 
 
 def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
@@ -89,16 +99,18 @@ def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
             os.close(descriptor)
 
 
-def load(path: str | os.PathLike[str]) -> Persistent:
-    """Read what `save` wrote; `StorageError` for anything else."""
+def load(
+    path: str | os.PathLike[str],
+    cls: type[Thing] = Persistent,  # type: ignore[assignment]  # any class
+) -> Thing:
+    """Read a `cls` that `save` wrote; `StorageError` for anything else."""
     try:
-        content = Path(path).read_bytes()
-    except OSError as reason:
+        thing = loads(Path(path).read_bytes())
+    except (OSError, StorageError) as reason:
         raise StorageError(f"cannot read {path}: {reason}") from None
-    try:
-        return loads(content)
-    except StorageError as reason:
-        raise StorageError(f"{path}: {reason}") from None
+    if not isinstance(thing, cls):
+        raise StorageError(f"{path}: holds a {type(thing).__name__} and no {cls.__name__}")
+    return thing
 
 
 def dumps(thing: Persistent) -> bytes:
@@ -194,7 +206,7 @@ class _Writer:
             return {"$tuple": [self.encode(item) for item in value]}
         if isinstance(value, dict):
             if not all(isinstance(key, str) and not key.startswith("$") for key in value):
-                raise StorageError("cannot save a dict whose keys are not plain strings")
+                return {"$dict": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
             return {key: self.encode(item) for key, item in value.items()}
         if isinstance(value, Persistent):
             return self._encode_object(value)
@@ -203,7 +215,7 @@ class _Writer:
         name = getattr(value, "__name__", "")
         if isinstance(value, np.ufunc) and getattr(np, name, None) is value:
             return {"$ufunc": name}
-        return self._encode_kernel(value)
+        return self._encode_estimator(value)
 
     def _encode_object(self, value: Persistent) -> Any:
         if id(value) in self._numbers:
@@ -213,18 +225,18 @@ class _Writer:
         state = {key: self.encode(item) for key, item in value._state().items()}
         return {"$object": _class_name(type(value)), "state": state}
 
-    def _encode_kernel(self, value: Any) -> Any:
-        from sklearn.gaussian_process import kernels
-
+    def _encode_estimator(self, value: Any) -> Any:
         cls = type(value)
-        if isinstance(value, kernels.Kernel):
-            if getattr(kernels, cls.__name__, None) is not cls:
-                raise StorageError(f"cannot save kernel {cls.__name__}: only scikit-learn's own")
-            return {"$kernel": cls.__name__, "params": self.encode(value.get_params(deep=False))}
-        raise StorageError(
-            f"cannot save a {cls.__module__}.{cls.__qualname__}: derive it from "
-            "oclok.persistence.Persistent, or keep it out of the saved object"
-        )
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        if not hasattr(value, "get_params"):
+            raise StorageError(
+                f"cannot save a {name}: derive it from oclok.persistence.Persistent, or keep it "
+                "out of the saved object"
+            )
+        if not name.startswith("sklearn."):
+            raise StorageError(f"cannot save a {name}: only scikit-learn's own")
+        form = {"$kernel": cls.__name__} if name.startswith(_KERNELS) else {"$estimator": name}
+        return {**form, "params": self.encode(value.get_params(deep=False))}
 
 
 class _Reader:
@@ -252,8 +264,12 @@ class _Reader:
                 if not isinstance(function, np.ufunc):
                     raise StorageError(f"unknown NumPy function {name!r}")
                 return function
+            case {"$dict": items}:
+                return {self.decode(key): self.decode(item) for key, item in items}
             case {"$kernel": name, "params": params}:
-                return _decode_kernel(name, self.decode(params))
+                return _decode_estimator(f"{_KERNELS}.{name}", self.decode(params))
+            case {"$estimator": name, "params": params}:
+                return _decode_estimator(name, self.decode(params))
             case {"$object": name, "state": state}:
                 return self._decode_object(name, state)
             case {"$same": number}:
@@ -298,12 +314,16 @@ def _decode_generator(state: dict[str, Any]) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def _decode_kernel(name: str, params: dict[str, Any]) -> Any:
-    from sklearn.gaussian_process import kernels
+def _decode_estimator(name: str, params: dict[str, Any]) -> Any:
+    from sklearn.base import BaseEstimator
+    from sklearn.gaussian_process.kernels import Kernel
 
-    cls = getattr(kernels, name, None)
-    if not (isinstance(cls, type) and issubclass(cls, kernels.Kernel)):
-        raise StorageError(f"unknown kernel {name!r}")
+    module, _, own = name.rpartition(".")
+    if re.fullmatch(r"sklearn(\.\w+)+", module) is None:
+        raise StorageError(f"{module!r} is not a module of scikit-learn")
+    cls = getattr(importlib.import_module(module), own, None)
+    if not (isinstance(cls, type) and issubclass(cls, BaseEstimator | Kernel)):
+        raise StorageError(f"{module} has no estimator {own!r}")
     return cls(**params)
 
 

@@ -213,7 +213,7 @@ def test_threads_count_and_learn_as_one_thread_does() -> None:
         play(by_one, thread)
     for agent in (by_one, by_many):
         assert agent.policy.round == threads * rounds + 1
-        assert agent.open_decisions == 1
+        assert agent.counts()["open_decisions"] == 1
         assert len(agent.policy.posterior) == threads * rounds * 3
     X = by_one.decide(POOL, id="last").offer.contexts
     for one, many in zip(

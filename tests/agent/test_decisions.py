@@ -7,11 +7,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import oclok.agent.decisions
+from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.decisions import Decisions, Status
 from oclok.errors import FeedbackError
 from oclok.persistence import dumps, loads
 
 REMEMBERED = 5
+
+
+def made(name: str, arms: list[str | int], contexts: np.ndarray) -> AgentDecision:
+    """Return a decision that chose all of its arms."""
+    places, none = np.arange(len(arms)), np.empty(0, dtype=np.intp)
+    offer = Offer(arms, contexts, np.zeros(len(arms)), None, None, places, none, none)
+    return AgentDecision(name, 0, arms, None, arms, offer)
 
 
 class Kept(RuleBasedStateMachine):
@@ -37,7 +45,7 @@ class Kept(RuleBasedStateMachine):
             return
         arms = [f"a{i}" if i % 2 else i for i in range(count)]
         contexts = np.random.default_rng(len(name)).random((count, 2))
-        self.store.add(name, self.time, arms, contexts)
+        self.store.add(made(name, arms, contexts), self.time)
         self.model[name] = {
             "decided": self.time,
             "arms": arms,
@@ -120,7 +128,7 @@ def test_an_unknown_decision_is_an_error() -> None:
 def test_evidence_is_what_was_learned_lately() -> None:
     store = Decisions(100)
     for i in range(4):
-        store.add(f"d{i}", i, ["a", "b"], np.full((2, 1), float(i)))
+        store.add(made(f"d{i}", ["a", "b"], np.full((2, 1), float(i))), i)
         store.settle(f"d{i}", [0], Status.LEARNED, [i], [i])
     contexts, outcomes, names = store.latest_learned(3)
     assert contexts.tolist() == [[1.0], [2.0], [3.0]]
@@ -131,6 +139,6 @@ def test_evidence_is_what_was_learned_lately() -> None:
 def test_dropped_decisions_do_not_pile_up() -> None:
     store = Decisions(10)
     for i in range(20_000):
-        store.add(f"d{i}", i, ["a"], np.zeros((1, 3)))
+        store.add(made(f"d{i}", ["a"], np.zeros((1, 3))), i)
         store.settle(f"d{i}", [0], Status.LEARNED, [1.0], [1.0])
     assert len(dumps(store)) < 200_000

@@ -178,7 +178,7 @@ class Told(RuleBasedStateMachine):
     @invariant()
     def nothing_is_lost_and_nothing_counted_twice(self) -> None:
         self.agent.expire()
-        assert self.agent.open_decisions == len({d for d, _ in self.plain.waiting})
+        assert self.agent.counts()["open_decisions"] == len({d for d, _ in self.plain.waiting})
         assert len(self.agent.policy.posterior) == len(self.plain.learned)
         mentioned = [f for f in self.agent.health() if f.kind == "quarantine"]
         assert bool(mentioned) == bool(self.plain.quarantined)

@@ -22,7 +22,6 @@ from oclok.oracles import (
     TIMPlus,
     TopK,
 )
-from oclok.oracles.restricted import RestrictedOracle
 from oclok.persistence import dumps, loads
 from oclok.testing import check_oracle
 
@@ -161,14 +160,6 @@ def test_fixing_arms_twice_fixes_all_of_them() -> None:
     twin = loads(dumps(oracle))
     assert dumps(twin) == dumps(oracle)
     assert twin([0.1, 0.9, 0.5, 0.6, 0.2, 0.0]).tolist() == [0, 3, 5]
-
-
-def test_a_restricted_oracle_includes_and_excludes() -> None:
-    oracle = RestrictedOracle(TopK(2), [0, 2, 3], size=5).given(include=[0], exclude=[1, 2])
-    assert oracle([0.0, 9.0, 9.0, 1.0, 9.0]).tolist() == [0, 3]
-    assert not oracle.is_feasible([0, 2])
-    with pytest.raises(InfeasibleError, match="position 4 cannot be included"):
-        RestrictedOracle(TopK(2), [0, 2, 3], size=5).given(include=[4])
 
 
 def test_what_cannot_be_fixed_is_refused() -> None:
@@ -319,5 +310,3 @@ def test_reprs_are_short_and_say_what_the_oracle_is() -> None:
     assert repr(Program(np.ones((2, 9)), None, 1)) == (
         "Program(A=<2×9 values>, lower=-inf, upper=1.0)"
     )
-    restricted = RestrictedOracle(TopK(2), [0, 2], 5)
-    assert repr(restricted) == "RestrictedOracle(oracle=TopK(k=2), positions=[0, 2], size=5)"

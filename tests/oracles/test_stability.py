@@ -14,7 +14,6 @@ import pytest
 from oracle_instances import SUMS, answer, exact_sum, feasible_sets, nearly_integers
 
 from oclok.oracles import Oracle, Partition, TopK
-from oclok.oracles.restricted import RestrictedOracle
 
 ARMS = 6
 
@@ -121,7 +120,7 @@ def test_an_unknown_error_of_an_arm_that_is_no_choice_does_not_matter() -> None:
         assert fixed.is_stable(index, np.array([0, 1]), error)
         assert not oracle.is_stable(index, np.array([0, 3]), error)
     assert TopK(4).is_stable(index, np.arange(4), error)
-    assert RestrictedOracle(TopK(1), [0, 2], 4).is_stable(index, np.array([0]), error)
+    assert TopK(1).given(exclude=[1, 3]).is_stable(index, np.array([0]), error)
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-300, 1e300, 1.7e308])

@@ -10,7 +10,6 @@ import pytest
 from oclok.errors import InputError, OracleError
 from oclok.oracles import Coverage, Knapsack, Program, TIMPlus, TopK, oracle_from_json
 from oclok.oracles.parametric import Deadline
-from oclok.oracles.restricted import RestrictedOracle
 
 #: Seconds after the limit by which a call has returned even on a busy machine.
 SLACK = 20.0
@@ -111,9 +110,6 @@ def test_limits_are_arguments_that_can_only_become_tighter():
     assert oracle.limited(0.1).time_limit == 0.1
     assert oracle.limited(0.1).given(include=[0]).time_limit == 0.1
     assert TopK(2).limited(1.0)([0.1, 0.2, 0.3]).tolist() == [1, 2]
-    some = RestrictedOracle(oracle, [0, 2], size=3).limited(0.1)
-    assert some.oracle.time_limit == 0.1
-    assert some.solve([1.0, 5.0, 3.0]) == ([2], 0.0)
     with pytest.raises(InputError, match="time_limit"):
         Knapsack([1.0], 1.0, time_limit=0)
 

@@ -121,7 +121,7 @@ def test_a_file_cannot_name_anything_but_an_estimator(tmp_path, module, name):
     text = entries["state.json"].decode()
     tree = json.loads(text)
     old = tree["content"]["state"]["regressor"]
-    text = text.replace(json.dumps(old), json.dumps({**old, "module": module, "class": name}))
+    text = text.replace(json.dumps(old), json.dumps({**old, "$estimator": f"{module}.{name}"}))
     with zipfile.ZipFile(path, "w") as archive:
         for entry, content in {**entries, "state.json": text.encode()}.items():
             if entry != "digest":

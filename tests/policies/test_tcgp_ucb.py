@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from oclok.errors import FeedbackError, InfeasibleError, InputError, OracleError, OutcomeError
-from oclok.oracles import Knapsack, Partition, TopK
+from oclok.oracles import Knapsack, SumOracle, TopK
 from oclok.persistence import dumps
 from oclok.policies import OClokUCB
 from oclok.policies.tcgp_ucb import TCGPUCB, as_groups, as_pairs, as_thresholds
@@ -306,35 +306,33 @@ def test_two_posteriors_must_be_two_of_one_dimension() -> None:
         TCGPUCB(posterior=two, group_posterior=two)
 
 
-@pytest.mark.parametrize("oracle", [Partition([0, 0, 1, 1], 1), Knapsack(np.ones(4), 2.0)])
-def test_an_oracle_that_describes_all_arms_is_refused_with_advice(oracle: Any) -> None:
-    policy = experienced(oracle=oracle)
-    with pytest.raises(OracleError, match="positions of the base arms that remain"):
-        policy.select(np.random.default_rng(0).random((4, 2)), groups=[0] * 4, threshold=-99.0)
-    assert policy.round == 0
-
-
-def test_a_function_can_make_the_oracle_for_the_arms_that_remain() -> None:
+def test_any_oracle_chooses_among_the_arms_that_remain() -> None:
     policy = experienced(count=60)
     X = np.array([[0.2, 0.9], [0.2, 0.1], [0.3, 0.1], [0.8, 0.1], [0.4, 0.1]])
-    costs, asked = np.array([0.1, 1.0, 2.0, 3.0, 1.5]), []
-
-    def affordable(positions: np.ndarray) -> Knapsack:
-        asked.append(positions)
-        return Knapsack(costs[positions], budget=3.0)
-
-    best = Knapsack(costs[1:], budget=3.0)(policy.index(X)[1:]) + 1
-    decision = policy.select(X, affordable, groups=["low", "x", "x", "y", "y"], threshold=5.0)
-    np.testing.assert_array_equal(asked, [[1, 2, 3, 4]])
+    costs, groups = np.array([0.1, 1.0, 2.0, 3.0, 1.5]), ["low", "x", "x", "y", "y"]
+    index = policy.index(X)
+    best = Knapsack(costs[1:], budget=3.0)(index[1:]) + 1
+    decision = policy.select(X, Knapsack(costs, budget=3.0), groups=groups, threshold=5.0)
     np.testing.assert_array_equal(decision.super_arm, best)
+    assert 0 in Knapsack(costs, budget=3.0)(index)
 
 
-@pytest.mark.parametrize("made", [Knapsack(np.ones(9), 2.0), "none"])
-def test_an_oracle_that_was_made_for_other_arms_is_refused(made: Any) -> None:
-    policy = experienced()
-    with pytest.raises(OracleError):
-        policy.select(np.eye(2), lambda positions: made, groups=[0, 1], threshold=-99.0)
-    assert policy.round == 0
+def test_an_oracle_that_cannot_exclude_arms_is_refused() -> None:
+    class Stiff(SumOracle):
+        alpha = 1.0
+
+        def _solve(self, index: Any) -> Any:
+            return np.array([0])
+
+        def is_feasible(self, super_arm: Any) -> bool:
+            return True
+
+    policy = experienced(count=60, oracle=Stiff())
+    X = np.array([[0.2, 0.9], [0.2, 0.1]])
+    assert policy.select(X, groups=["low", "x"], threshold=-99.0).super_arm.tolist() == [0]
+    with pytest.raises(OracleError, match="cannot include or exclude"):
+        policy.select(X, groups=["low", "x"], threshold=5.0)
+    assert policy.round == 1
 
 
 def test_a_decision_is_exact_only_if_groups_were_told_apart_for_sure() -> None:

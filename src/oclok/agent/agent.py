@@ -29,13 +29,13 @@ from oclok.agent.explanation import Explanation, explained
 from oclok.agent.feedback import Feedback, Learned
 from oclok.agent.guard import GuardReport, Step
 from oclok.agent.health import FeatureWatch, Finding, examine, report
-from oclok.agent.lift import Lift, assign
+from oclok.agent.lift import Lift
 from oclok.agent.rollout import Choice, Rollout
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
 from oclok.decision import Propensities
-from oclok.errors import InputError, OracleError
-from oclok.oracles.base import Oracle
+from oclok.errors import InputError
+from oclok.oracles.base import Oracle, as_oracle
 from oclok.persistence import Persistent
 from oclok.policies import UCB, Played, Policy
 from oclok.policies.base import MOST_PENDING
@@ -75,7 +75,7 @@ class Agent(Persistent):
         holdout: share of decisions, in [0, 1), that the baseline makes: the control group of
             `lift`.
         baseline: how it was done before, a rule: "chosen", "uniform", {"sort": column} or
-            {"score": column}; see `oclok.agent.baseline`.
+            {"score": column}; see `oclok.agent.rollout`.
         guard: share of the baseline's reward that may be lost at any time; see `guard_report`.
         seed: of the default policy's model; other policies have a seed of their own.
         explainable: number of latest decisions whose arms are kept for `explain`.
@@ -90,6 +90,8 @@ class Agent(Persistent):
         >>> agent.learn(decision.id, {"w1": 0.3}).learned
         ['w1']
     """
+
+    _transient = ("_clock", "_lock", "_version")
 
     def __init__(
         self,
@@ -107,11 +109,9 @@ class Agent(Persistent):
         explainable: int = 1_000,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if oracle is not None and not isinstance(oracle, Oracle):
-            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
         if policy is not None and not isinstance(policy, Policy):
             raise InputError(f"policy must be an oclok.policies.Policy; got {policy!r}")
-        self.oracle = oracle
+        self.oracle = oracle if oracle is None else as_oracle(oracle)
         if policy is None:
             model = None if seed is None else MixturePosterior(seed=seed)
             policy = UCB(posterior=model, outcome_range=outcome_range)
@@ -124,7 +124,7 @@ class Agent(Persistent):
         self._offers = Offers(as_count(explainable, "explainable", least=0))
         self._watch: FeatureWatch | None = None
         self._shadow = Shadow()
-        self._reported: set[str] = set()
+        self._reported: list[str] = []
         self._now = -math.inf
         self._version: str | None = None
         self._set_up(clock)
@@ -157,11 +157,11 @@ class Agent(Persistent):
             raise InputError(f"id must be a string; got {id!r}")
         offered = as_arms(arms).joined(context)
         with self._lock:
-            now = self._tick()
+            self._tick()
             if id is not None and id in self._feedback.decisions:
                 return self._again(id)
-            proposal = self._proposed(offered, oracle, include, exclude, id, chosen, unit)
-            self._commit(*proposal, now)
+            proposal = self.propose(offered, oracle, include, exclude, id, chosen, unit)
+            self.record(*proposal)
             return proposal.decision
 
     def propose(
@@ -179,39 +179,90 @@ class Agent(Persistent):
         For agents that are built from a log: a decision is proposed, written to the log, and
         recorded by all who read it. It takes no lock if the policy says `is_concurrent`.
         """
+        if unit is not None and not isinstance(unit, str):
+            raise InputError(f"unit must be a string; got {unit!r}")
+        if (chosen is not None) != (self.mode == "shadow" or self._rollout.rule == "chosen"):
+            raise InputError(
+                'chosen= is what another system chooses, for mode="shadow" or baseline="chosen" '
+                f"and only there; the mode is {self.mode!r}, chosen is {chosen!r}"
+            )
+        offered = as_arms(arms)
+        theirs = None if chosen is None else np.sort(offered.positions(chosen, "chosen"))
         with nullcontext() if getattr(self.policy, "is_concurrent", False) else self._lock:
-            return self._proposed(as_arms(arms), oracle, include, exclude, id, chosen, unit)
+            resolved, included, excluded = self._resolved(oracle, offered, include, exclude)
+            columns = () if oracle is None else oracle.columns
+            also = self._usual_columns.union(columns, self._rollout.columns)
+            schema, X = self._encoded(offered, also)
+            made = self.policy.propose(X, resolved, self._waiting())
+            noise_std = self.policy.noise_std
+            name = made.decision.id if id is None else id
+            if theirs is not None and self.mode == "shadow":
+                choice = Choice(theirs, "baseline", Propensities(np.full(len(X), np.nan), math.nan))
+            else:
+                choice = self._rollout.choose(self.policy, made, offered, theirs, unit, name)
+        likely = choice.propensities
+        offer = Offer(
+            offered.ids,
+            made.contexts,
+            made.belief.index,
+            made.belief.mean,
+            made.belief.std,
+            choice.super_arm,
+            included,
+            excluded,
+            None if likely is None else likely.arms,
+            noise_std,
+            1.0 if likely is None else likely.super_arm,
+            0 if likely is None else likely.draws,
+        )
+        decision = AgentDecision(
+            name,
+            made.decision.round,
+            offered.at(choice.super_arm),
+            made.decision.is_exact,
+            offered.at(made.decision.super_arm),
+            offer,
+            choice.group,
+            choice.step is not None and choice.step.stepped_in,
+            unit,
+        )
+        return Proposal(decision, schema, replace(made, super_arm=choice.super_arm), choice.step)
 
     @_locked
     def record(
         self,
         decision: AgentDecision,
-        schema: Schema | None = None,
-        played: Played | None = None,
+        schema: Schema | None,
+        played: Played,
         step: Step | None = None,
     ) -> None:
         """Record a decision that was proposed, here or by an agent in another process.
 
-        Args:
-            decision: with its offer. One whose id is known changes nothing.
-            schema: inferred from the arms of the agent's first decision.
-            played: of the proposal; made of the offer, with no oracle, if left out.
-            step: of the guard.
+        One whose id is known changes nothing. `schema` is that of the agent's first decision.
         """
-        offer = decision.offer
-        if offer is None:
-            raise InputError(f"decision {decision.id!r} has no offer: it cannot be recorded")
-        now = self._tick()
-        if decision.id not in self._feedback.decisions:
-            played = played or Played(offer.contexts, None, offer.chosen)
-            self._commit(decision, self._schema or schema, played, step, now)
+        now, offer = self._tick(), decision.known_offer
+        if decision.id in self._feedback.decisions:
+            return
+        self.policy.commit(played)
+        if step is not None and self._rollout.guard is not None:
+            self._rollout.guard.record(step, played.contexts, played.super_arm)
+        self._schema = self._schema or schema
+        group = int(decision.group == "agent") if self._rollout.holdout else -1
+        self._feedback.decisions.add(decision, now, group)
+        self._offers.add(decision)
+        if self.mode == "shadow":
+            preferred = set(decision.preferred)
+            places = [place for place, arm in enumerate(offer.ids) if arm in preferred]
+            self._shadow.record(offer.contexts, np.array(places, dtype=np.intp), offer.chosen)
+        self._watch = self._watch or FeatureWatch(offer.contexts.shape[1])
+        self._watch.record(offer.contexts)
+        if self.policy.round % CHECKED_EVERY == 0:
+            self.health()
 
     def encode(self, arms: Any, schema: Schema | None = None) -> FloatArray:
         """Return the features of `arms` as the model sees them, shape (M, D).
 
-        Args:
-            arms: as for `decide`; columns that are no features are skipped.
-            schema: used until the agent has its own.
+        Columns that are no features are skipped. `schema` is used until the agent has its own.
         """
         known = self._schema or schema
         if known is None:
@@ -229,10 +280,7 @@ class Agent(Persistent):
     ) -> tuple[FloatArray, Oracle]:
         """Return the features of `arms` as `encode` does, and the oracle of a decision on them."""
         known = as_arms(arms)
-        made = self._oracle_for(
-            oracle, known, known.positions(include, "include"), known.positions(exclude, "exclude")
-        )
-        return self.encode(known, schema), made
+        return self.encode(known, schema), self._resolved(oracle, known, include, exclude)[0]
 
     @_locked
     def __repr__(self) -> str:
@@ -289,10 +337,8 @@ class Agent(Persistent):
     ) -> Explanation:
         """Return mean, std and index of every arm of a decision, and why it was chosen or not.
 
-        Args:
-            decision_id: the id of the decision.
-            decision: the decision itself, if its arms are kept elsewhere.
-            oracle: made for these arms; it names the constraint that kept an arm out.
+        `decision` is the decision itself, if its arms are kept elsewhere. An `oracle` made for
+        these arms names the constraint that kept an arm out.
         """
         record = self._feedback.decisions.record(decision_id)
         kept = self._offers[decision_id] if decision is None else decision
@@ -322,12 +368,9 @@ class Agent(Persistent):
         return len(self._feedback.overdue(now))
 
     def with_status(self, status: str, before: int, start: str = "") -> list[str]:
-        """Return decisions that have an outcome with this status, latest first.
+        """Return decisions before a round that have an outcome with this status, latest first.
 
-        Args:
-            status: in a word, as in `outcomes_of`.
-            before: only decisions of earlier rounds.
-            start: of their ids.
+        The status is a word, as in `outcomes_of`; their ids begin with `start`.
         """
         kept = self.history()
         rows = np.unique(kept.row[kept.status == Status[status.upper()]])
@@ -445,9 +488,7 @@ class Agent(Persistent):
     def comparison(self, level: float = 0.95, policy: Policy | None = None) -> Comparison:
         """Return how often the agent would have chosen otherwise in shadow mode, and the gain.
 
-        Args:
-            level: of the interval.
-            policy: whose posterior estimates the gain; the agent's if left out.
+        The posterior of `policy`, the agent's if left out, estimates the gain.
         """
         return self._shadow.comparison(policy or self.policy, level)
 
@@ -455,11 +496,6 @@ class Agent(Persistent):
     def schema(self) -> Schema | None:
         """The features of the arms; None until there were any, unless given."""
         return self._schema or self._declared
-
-    @property
-    def open_decisions(self) -> int:
-        """How many decisions wait for outcomes."""
-        return len(self._feedback.decisions)
 
     @_locked
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -494,22 +530,21 @@ class Agent(Persistent):
         """Columns that the oracle reads; they need not be features."""
         return frozenset(() if self.oracle is None else self.oracle.columns)
 
-    def _oracle_for(
-        self, oracle: Oracle | None, arms: Arms, included: IntArray, excluded: IntArray
-    ) -> Oracle:
-        """Return the oracle of a decision, resolved for its arms."""
-        made = self.oracle if oracle is None else oracle
-        if made is None:
-            raise OracleError(
-                "no oracle: give one to the agent, or to decide(arms, oracle=…) each time"
-            )
-        if not isinstance(made, Oracle):
-            raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {made!r}")
+    def _resolved(
+        self,
+        oracle: Oracle | None,
+        arms: Arms,
+        include: Iterable[ArmId],
+        exclude: Iterable[ArmId],
+    ) -> tuple[Oracle, IntArray, IntArray]:
+        """Return the oracle of a decision on these arms; positions of those in and excluded."""
+        included, excluded = arms.positions(include, "include"), arms.positions(exclude, "exclude")
+        made = as_oracle(oracle, self.oracle)
         if made.columns:
             made = made.resolve(arms.column)
         if included.size or excluded.size:
             made = made.given(include=included, exclude=excluded)
-        return made
+        return made, included, excluded
 
     def _encoded(self, arms: Arms, also: frozenset[str]) -> tuple[Schema, FloatArray]:
         """Return the schema, inferred from these arms if they are the first, and the contexts."""
@@ -518,108 +553,12 @@ class Agent(Persistent):
             schema = Schema.infer(arms) if declared is None else declared.fitted(arms, also)
         return schema, schema.encode(arms, also)
 
-    def _proposed(
-        self,
-        arms: Arms,
-        oracle: Oracle | None,
-        include: Iterable[ArmId],
-        exclude: Iterable[ArmId],
-        name: str | None,
-        chosen: Iterable[ArmId] | None,
-        unit: str | None,
-    ) -> Proposal:
-        """Return the decision under the id `name`, which has changed nothing yet."""
-        if unit is not None and not isinstance(unit, str):
-            raise InputError(f"unit must be a string; got {unit!r}")
-        if (chosen is not None) != (self.mode == "shadow" or self._rollout.needs_chosen):
-            raise InputError(
-                'chosen= is what another system chooses, for mode="shadow" or baseline="chosen" '
-                f"and only there; the mode is {self.mode!r}, chosen is {chosen!r}"
-            )
-        theirs = None if chosen is None else np.sort(arms.positions(chosen, "chosen"))
-        included, excluded = arms.positions(include, "include"), arms.positions(exclude, "exclude")
-        resolved = self._oracle_for(oracle, arms, included, excluded)
-        columns = () if oracle is None else oracle.columns
-        also = self._usual_columns.union(columns, self._rollout.columns)
-        schema, X = self._encoded(arms, also)
-        made = self.policy.propose(X, resolved, self._waiting())
-        noise_std = self.policy.noise_std
-        name = made.decision.id if name is None else name
-        if theirs is not None and self.mode == "shadow":
-            choice = Choice(theirs, "baseline", Propensities(np.full(len(X), np.nan), math.nan))
-        else:
-            choice = self._rollout.choose(self.policy, made, arms, theirs, unit or name, name)
-        likely = choice.propensities
-        offer = Offer(
-            arms.ids,
-            made.contexts,
-            made.belief.index,
-            made.belief.mean,
-            made.belief.std,
-            choice.super_arm,
-            included,
-            excluded,
-            None if likely is None else likely.arms,
-            noise_std,
-            1.0 if likely is None else likely.super_arm,
-            0 if likely is None else likely.draws,
-        )
-        decision = AgentDecision(
-            name,
-            made.decision.round,
-            [arms.ids[place] for place in choice.super_arm.tolist()],
-            made.decision.is_exact,
-            [arms.ids[place] for place in made.decision.super_arm.tolist()],
-            offer,
-            choice.group,
-            choice.step is not None and choice.step.stepped_in,
-            unit,
-        )
-        return Proposal(decision, schema, replace(made, super_arm=choice.super_arm), choice.step)
-
     def _waiting(self) -> FloatArray | tuple[()]:
         """Return the contexts (P, D) of arms whose outcomes are outstanding, if they matter."""
         if not self.policy.uses_pending:
             return ()
         with self._lock:
             return self._feedback.decisions.waiting_contexts(MOST_PENDING)
-
-    def _commit(
-        self,
-        decision: AgentDecision,
-        schema: Schema | None,
-        played: Played,
-        step: Step | None,
-        now: float,
-    ) -> None:
-        """Make a proposed decision happen."""
-        self.policy.commit(played)
-        if step is not None and self._rollout.guard is not None:
-            self._rollout.guard.record(step, played.contexts, played.super_arm)
-        self._schema = schema
-        offer = decision.offer
-        assert offer is not None
-        self._feedback.decisions.add(
-            decision.id,
-            now,
-            decision.chosen,
-            offer.contexts[offer.chosen],
-            decision.round,
-            offer.column("mean")[offer.chosen] if offer.is_informed else np.nan,
-            offer.column("std")[offer.chosen],
-            offer.noise_std,
-            self._rollout.group_of(decision.group),
-            assign(decision.unit or decision.id, 0.0).bucket,
-        )
-        self._offers.add(decision)
-        if self.mode == "shadow":
-            preferred = set(decision.preferred)
-            places = [place for place, arm in enumerate(offer.ids) if arm in preferred]
-            self._shadow.record(offer.contexts, np.array(places, dtype=np.intp), offer.chosen)
-        self._watch = self._watch or FeatureWatch(offer.contexts.shape[1])
-        self._watch.record(offer.contexts)
-        if self.policy.round % CHECKED_EVERY == 0:
-            self.health()
 
     def _again(self, decision_id: str) -> AgentDecision:
         """Return a decision that was made before."""
@@ -629,13 +568,6 @@ class Agent(Persistent):
         arms = self._feedback.decisions.record(decision_id).arms
         return AgentDecision(decision_id, 0, arms, False, arms, None)
 
-    def _state(self) -> dict[str, Any]:
-        hidden = ("_clock", "_lock", "_version")
-        state = {name: value for name, value in self.__dict__.items() if name not in hidden}
-        return {**state, "_reported": sorted(self._reported)}
-
     def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._reported = set(state["_reported"])
-        self._version = None
+        super()._restore(state)
         self._set_up(time.time)

@@ -71,6 +71,10 @@ class Arms:
 
         return Arms(self.ids, [*self.names, *_as_names(context)], read)
 
+    def at(self, positions: IntArray) -> list[ArmId]:
+        """Return the ids of the arms at these positions."""
+        return [self.ids[position] for position in positions.tolist()]
+
     def positions(self, ids: Iterable[ArmId], argument: str) -> IntArray:
         """Return where arms with these `ids` stand; an id that is not there is an error."""
         if isinstance(ids, str | int):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,12 +64,9 @@ class Offer(Persistent):
         values: FloatArray | None = getattr(self, name)
         return np.full(len(self.ids), np.nan) if values is None else values
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
 
 @dataclass(frozen=True, eq=False)
-class AgentDecision:
+class AgentDecision(Persistent):
     """One decision of an agent.
 
     Attributes:
@@ -132,14 +128,7 @@ class AgentDecision:
 
 
 class Proposal(NamedTuple):
-    """A decision that has changed nothing yet.
-
-    Attributes:
-        decision: with its offer.
-        schema: of the arms; inferred from them if the agent has none yet.
-        played: the round as the policy commits it.
-        step: of the guard, if there is one.
-    """
+    """A decision that has changed nothing yet, and what `Agent.record` needs to make it happen."""
 
     decision: AgentDecision
     schema: Schema
@@ -152,7 +141,7 @@ class Offers(Persistent):
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._kept: OrderedDict[str, AgentDecision] = OrderedDict()
+        self._kept: dict[str, AgentDecision] = {}
         self._numbers = 0
 
     def add(self, decision: AgentDecision) -> None:
@@ -160,7 +149,7 @@ class Offers(Persistent):
         self._kept[decision.id] = decision
         self._numbers += _size(decision)
         while self._kept and (len(self._kept) > self.most or self._numbers > MOST_NUMBERS):
-            self._numbers -= _size(self._kept.popitem(last=False)[1])
+            self._numbers -= _size(self._kept.pop(next(iter(self._kept))))
 
     def get(self, decision: str) -> AgentDecision | None:
         """Return a decision with its arms; None if they are not kept."""
@@ -174,14 +163,6 @@ class Offers(Persistent):
                 f"{self.most:,} decisions, and now for {len(self._kept):,}"
             )
         return kept
-
-    def _state(self) -> dict[str, Any]:
-        return {"most": self.most, "kept": [vars(decision) for decision in self._kept.values()]}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.most = state["most"]
-        self._kept = OrderedDict((kept["id"], AgentDecision(**kept)) for kept in state["kept"])
-        self._numbers = sum(map(_size, self._kept.values()))
 
 
 def _size(decision: AgentDecision) -> int:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, partial
@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oclok.agent.arms import ArmId
-from oclok.agent.lift import LiftTally
-from oclok.agent.sparse_rows import SparseRows
-from oclok.arrays import grown
+from oclok.agent.decision import AgentDecision
+from oclok.agent.lift import LiftTally, assign
+from oclok.arrays import SparseRows, grown
 from oclok.errors import FeedbackError
 from oclok.persistence import Persistent
 from oclok.typing import ArrayLike, FloatArray, IntArray
@@ -107,10 +107,7 @@ class Record:
 class History(NamedTuple):
     """Decisions that are kept, oldest first: copies of the tables above.
 
-    Attributes:
-        ids, round, decided, noise: one entry per decision.
-        row: position of the decision of each chosen arm; `status`, `outcomes`, `mean` and `std`
-            have one entry per chosen arm, too.
+    From `row`, which says which decision an arm belongs to, there is one entry per chosen arm.
     """
 
     ids: list[str]
@@ -161,39 +158,38 @@ class Decisions(Persistent):
         """How many outcomes have not come."""
         return int(self.tally[Status.WAITING])
 
-    def add(
-        self,
-        decision: str,
-        decided: float,
-        arms: Sequence[ArmId],
-        contexts: FloatArray,
-        round: int = 0,  # noqa: A002  (the name of the thing)
-        mean: ArrayLike = np.nan,
-        std: ArrayLike = np.nan,
-        noise: float = np.nan,
-        group: int = -1,
-        bucket: int = 0,
-    ) -> None:
+    def add(self, decision: AgentDecision, decided: float, group: int = -1) -> None:
         """Keep a decision whose arms all wait. `decided` never falls from one to the next."""
-        row, start, count = len(self._ids), len(self._arms), len(arms)
-        for names, needed in ((_PER_DECISION, row + 1), (_PER_ARM, start + count)):
-            for name in names:
-                self._tables[name] = grown(self._tables[name], needed)
-        table = self._tables
-        table["start"][row], table["waiting"][row], table["decided"][row] = start, count, decided
-        table["round"][row], table["noise"][row] = round, noise
-        table["group"][row], table["bucket"][row], table["counted"][row] = group, bucket, np.nan
-        chosen = slice(start, start + count)
-        self._contexts.append(contexts)
-        table["outcomes"][chosen] = table["taught"][chosen] = np.nan
-        table["status"][chosen] = Status.WAITING
-        table["mean"][chosen], table["std"][chosen] = mean, std
-        self._ids.append(decision)
+        offer, arms = decision.known_offer, decision.chosen
+        row, start = len(self._ids), len(self._arms)
+        per_decision = {
+            "start": start,
+            "waiting": len(arms),
+            "decided": decided,
+            "round": decision.round,
+            "noise": offer.noise_std,
+            "group": group,
+            "bucket": assign(decision.unit or decision.id, 0.0).bucket,
+            "counted": np.nan,
+        }
+        per_arm = {
+            "outcomes": np.nan,
+            "taught": np.nan,
+            "status": Status.WAITING,
+            "mean": offer.column("mean")[offer.chosen] if offer.is_informed else np.nan,
+            "std": offer.column("std")[offer.chosen],
+        }
+        for values, first, count in ((per_decision, row, 1), (per_arm, start, len(arms))):
+            for name, value in values.items():
+                self._tables[name] = grown(self._tables[name], first + count)
+                self._tables[name][first : first + count] = value
+        self._contexts.append(offer.contexts[offer.chosen])
+        self._ids.append(decision.id)
         self._arms.extend(sys.intern(arm) if isinstance(arm, str) else arm for arm in arms)
-        self._row[decision] = row
-        self.tally[Status.WAITING] += count
-        if not count:
-            self._settle(decision)
+        self._row[decision.id] = row
+        self.tally[Status.WAITING] += len(arms)
+        if not arms:
+            self._settle(decision.id)
 
     def record(self, decision: str) -> Record:
         """Return a decision; its arrays are views, to be read only."""
@@ -227,12 +223,7 @@ class Decisions(Persistent):
     ) -> None:
         """Set the status of a decision's arms at `positions` among its chosen arms.
 
-        Args:
-            decision: its id.
-            positions: into its chosen arms.
-            status: of all of them, from now on.
-            outcomes: as given; NaN where none was.
-            taught: the model's outcomes; NaN where it has none.
+        `outcomes` are as given, `taught` as the model learned them; NaN where there is none.
         """
         row = self._row[decision]
         places = self._chosen(row).start + np.asarray(positions, dtype=np.intp)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oclok.agent.arms import ArmId
 from oclok.agent.decision import AgentDecision, Offer
 from oclok.agent.decisions import Decisions, Record, Status
-from oclok.extras import needs
 from oclok.oracles.base import Oracle
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Latest outcomes that are searched, and how many of the nearest are shown.
 SEARCHED, SHOWN = 20_000, 3
@@ -59,23 +54,6 @@ class Explanation:
 
     decision: str
     arms: list[ArmExplanation]
-
-    def table(self) -> pd.DataFrame:
-        """Return one row per arm, indexed by arm id, best index first."""
-        with needs("agent"):
-            import pandas as pd
-
-        names = ("mean", "std", "index", "chosen", "reason")
-        rows = [
-            {name: getattr(arm, name) for name in names}
-            | {
-                "outcome": np.nan if arm.outcome is None else arm.outcome,
-                "nearest_outcome": arm.evidence[0].outcome if arm.evidence else np.nan,
-                "nearest_distance": arm.evidence[0].distance if arm.evidence else np.nan,
-            }
-            for arm in self.arms
-        ]
-        return pd.DataFrame(rows, index=pd.Index([arm.arm for arm in self.arms], name="arm"))
 
     def __str__(self) -> str:
         lines = [f"decision {self.decision}"]

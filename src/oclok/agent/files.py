@@ -12,13 +12,10 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from oclok import persistence
 from oclok.errors import StorageError
-from oclok.persistence import Persistent
-
-Thing = TypeVar("Thing", bound=Persistent)
+from oclok.persistence import Persistent, Thing
 
 
 def save(thing: Persistent, path: str | os.PathLike[str], version: str | None) -> str:
@@ -38,10 +35,7 @@ def save(thing: Persistent, path: str | os.PathLike[str], version: str | None) -
 def load(cls: type[Thing], path: str | os.PathLike[str]) -> tuple[Thing, str]:
     """Return what `save` wrote, and its version."""
     version = _version(Path(path))  # if the file changes before it is read, `save` refuses
-    thing = persistence.load(path)
-    if not isinstance(thing, cls):
-        raise StorageError(f"{path}: holds a {type(thing).__name__}, not an {cls.__name__}")
-    return thing, version or ""
+    return persistence.load(path, cls), version or ""
 
 
 def _version(file: Path) -> str | None:

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.certificate import Assumption
@@ -110,17 +109,12 @@ class GuardReport:
 class Guard(Persistent):
     """Decides whether a policy's set may be played in place of the baseline's.
 
-    Args:
-        share: ε, in (0, 1).
-        delta: δ, in (0, 1).
+    `share` is ε, `delta` is δ.
     """
 
     def __init__(self, share: float, delta: float = 0.05) -> None:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-            raise InputError(
-                f"guard must be the share of reward that may be lost, in (0, 1); got {share!r}"
-            )
-        self.share, self.delta = float(share), as_probability(delta, "delta")
+        self.share = as_probability(share, "guard")
+        self.delta = as_probability(delta, "delta")
         self.decisions = self.stepped_in = self.own = 0
         self.reserve = self._settled = 0.0
         self._rows: list[FloatArray] = []
@@ -135,15 +129,10 @@ class Guard(Persistent):
         fallback: IntArray,
         calibration: Calibration | None = None,
     ) -> Step:
-        """Return whether `chosen` may be played, or `fallback` must be. Changes nothing.
+        """Return whether `chosen`, S, may be played, or `fallback`, B, must be. Changes nothing.
 
-        Args:
-            posterior: what the bounds are taken from.
-            contexts: of all arms of the decision, shape (M, D).
-            oracle: its rewards.
-            chosen: positions of S.
-            fallback: positions of B; the same where the policy's set is not up for decision.
-            calibration: bounds are as much wider as outcomes were further off than predicted.
+        Both are positions into `contexts` (M, D) of all arms. Bounds are as much wider as
+        `calibration` shows outcomes further off than predicted.
         """
         width = self._width(calibration)
         adds_up = is_sum(oracle, contexts, np.union1d(chosen, fallback))

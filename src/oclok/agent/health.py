@@ -12,9 +12,9 @@ import numpy as np
 
 from oclok.agent.decisions import Status
 from oclok.agent.feedback import PATIENCE, Feedback
-from oclok.agent.schema import Category, Ignored, Number, Schema, Vector
+from oclok.agent.schema import Category, Ignored, Number, Schema
 from oclok.persistence import Persistent
-from oclok.typing import BoolArray, FloatArray, IntArray
+from oclok.typing import FloatArray
 
 LOG = logging.getLogger("oclok.agent")
 SEVERITIES = ("error", "warning", "info")
@@ -74,14 +74,14 @@ def examine(
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def report(findings: list[Finding], known: set[str]) -> set[str]:
+def report(findings: list[Finding], known: list[str]) -> list[str]:
     """Log findings that are not `known`, one line each, and return all that are known now."""
     for finding in findings:
         key = f"{finding.kind} {finding.subject}"
         if key not in known:
             level = getattr(logging, finding.severity.upper())
             LOG.log(level, "%s: %s", finding.kind, finding)
-        known = known | {key}
+            known = [*known, key]
     return known
 
 
@@ -110,58 +110,43 @@ def _model(feedback: Feedback) -> Iterator[Finding]:
 
 
 def _drift(residuals: FloatArray) -> Iterator[Finding]:
-    """Compare each block of LATE residuals with the up to COMPARED_WITH before it, by Welch's test.
+    """Compare each block of LATE residuals, the latest first, with up to COMPARED_WITH before it.
 
     Their mean shows outcomes that moved, the mean of their absolute values a model that is off.
     """
-    blocks = len(residuals) // LATE - 2
-    if blocks < 1:
+    for block in range(len(residuals) // LATE - 2):
+        end = len(residuals) - LATE * block
+        start = end - LATE
+        new, old = residuals[start:end], residuals[max(start - COMPARED_WITH, 0) : start]
+        mean = float(new.mean())
+        if abs(mean) > NOTABLE - 1 and _differ(new, old):
+            what = f"{'above' if mean > 0 else 'below'} what the model expects, unlike those before"
+        elif np.abs(new).mean() > NOTABLE * USUAL and _differ(np.abs(new), np.abs(old)):
+            what = "further from what the model expects than those before"
+        else:
+            continue
+        if block == 0:
+            when = f"the latest {LATE} outcomes are {what}: the world may have changed"
+            yield Finding("drift", "warning", when, "consider a policy that forgets")
+            return
+        yield Finding(
+            "drift",
+            "info",
+            f"{LATE} outcomes about {LATE * block:,} outcomes ago were {what}: the world may have "
+            "changed then, and those since are as the model expects",
+        )
         return
-    ends = len(residuals) - LATE * np.arange(blocks)  # the latest first
-    starts = ends - LATE
-    mean, is_other = _changes(residuals, starts, ends)
-    size, is_larger = _changes(np.abs(residuals), starts, ends)
-    is_shift = is_other & (np.abs(mean) > NOTABLE - 1)
-    found = is_shift | (is_larger & (size > NOTABLE * USUAL))
-    if not found.any():
-        return
-    block = int(np.argmax(found))
-    what = "further from what the model expects than those before"
-    if is_shift[block]:
-        side = "above" if mean[block] > 0 else "below"
-        what = f"{side} what the model expects, unlike those before"
-    if block == 0:
-        when = f"the latest {LATE} outcomes are {what}: the world may have changed"
-        yield Finding("drift", "warning", when, "consider a policy that forgets")
-        return
-    yield Finding(
-        "drift",
-        "info",
-        f"{LATE} outcomes about {LATE * block:,} outcomes ago were {what}: the world may have "
-        "changed then, and those since are as the model expects",
-    )
 
 
-def _changes(values: FloatArray, starts: IntArray, ends: IntArray) -> tuple[FloatArray, BoolArray]:
-    """Return the mean of each block, and whether it differs from those before it (Welch)."""
+def _differ(new: FloatArray, old: FloatArray) -> bool:
+    """Return whether two means differ by more than chance explains (Welch's test)."""
     from scipy.special import stdtr
 
-    first = np.maximum(starts - COMPARED_WITH, 0)
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    squares = np.concatenate([[0.0], np.cumsum(values**2)])
-
-    def moments(low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        n = (high - low).astype(float)
-        mean = (sums[high] - sums[low]) / n
-        variance = np.maximum((squares[high] - squares[low]) / n - mean**2, 1e-12)
-        return mean, variance / (n - 1), n - 1
-
-    new, new_error, new_freedom = moments(starts, ends)
-    old, old_error, old_freedom = moments(first, starts)
-    error = new_error + old_error
-    freedom = error**2 / (new_error**2 / new_freedom + old_error**2 / old_freedom)
-    p = 2 * stdtr(freedom, -np.abs(new - old) / np.sqrt(error))
-    return new, p < CHANCE
+    n, m = len(new) - 1, len(old) - 1
+    a, b = max(new.var(), 1e-12) / n, max(old.var(), 1e-12) / m  # squared standard errors
+    freedom = (a + b) ** 2 / (a**2 / n + b**2 / m)
+    distance = np.abs(new.mean() - old.mean()) / np.sqrt(a + b)
+    return bool(2 * stdtr(freedom, -distance) < CHANCE)
 
 
 def _outcomes(feedback: Feedback) -> Iterator[Finding]:
@@ -218,7 +203,7 @@ def feature_findings(schema: Schema, watch: FeatureWatch) -> Iterator[Finding]:
             message = f"feature {name!r} never varied"
             yield Finding("constant", "info", message, "leave it out", name)
         outside = watch.outside[columns]
-        if isinstance(feature, Number | Vector) and (share := outside.max()) > MOVED:
+        if isinstance(feature, Number) and (share := outside.max()) > MOVED:
             yield Finding(
                 "range",
                 "warning",

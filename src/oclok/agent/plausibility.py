@@ -28,11 +28,9 @@ OUTLIERS = 0.05
 
 
 def implausible(outcomes: FloatArray, expected: FloatArray | None = None) -> BoolArray:
-    """Return which of `outcomes`, shape (n,), cannot be right given all of them.
+    """Return which of the latest `outcomes`, shape (n,), cannot be right given all of them.
 
-    Args:
-        outcomes: the latest outcomes.
-        expected: the model's mean for each; those near it are plausible wherever they are.
+    Those near the model's mean, `expected`, are plausible wherever they are.
     """
     n = len(outcomes)
     far = np.zeros(n, dtype=bool)

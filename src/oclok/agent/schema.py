@@ -102,9 +102,7 @@ class Schema(Persistent):
     def encode(self, arms: Arms, also: frozenset[str] = frozenset()) -> FloatArray:
         """Return the features of `arms` as numbers, shape (M, dimension).
 
-        Args:
-            arms: have all features of the schema, in any order, and no others,
-            also: except these, which the oracle reads.
+        Arms have all features in any order, and no others except `also`, which the oracle reads.
         """
         self._check_names(arms, also)
         X = np.zeros((len(arms), self.dimension))
@@ -203,21 +201,21 @@ class Number(Feature):
     """A number, standardised by the mean and scale of the first arms."""
 
     kind: ClassVar[str] = "number"
-    mean: float | None = None
-    scale: float | None = None
+    mean: Any = None
+    scale: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.mean is not None:
-            as_vector([self.mean], "mean")
-        if self.scale is not None:
-            as_positive(self.scale, "scale")
+            as_vector(np.atleast_1d(self.mean), "mean")
+        for value in () if self.scale is None else np.atleast_1d(self.scale).tolist():
+            as_positive(value, "scale")
 
     def fitted(self, column: Column) -> Number:
         """Take mean and scale from `column` where they are not given."""
         if None not in (self.mean, self.scale):
             return self
-        [mean], [scale] = _location(as_numbers(column)[:, None])
+        mean, scale = map(self._setting, _location(self._numbers(column)))
         return replace(
             self,
             mean=mean if self.mean is None else self.mean,
@@ -225,12 +223,20 @@ class Number(Feature):
         )
 
     def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        assert self.mean is not None  # a feature is fitted before it encodes
-        assert self.scale is not None
-        x = as_numbers(column)
-        gaps = np.isnan(x)
-        into[:, 0] = np.where(gaps, 0.0, (x - self.mean) / self.scale)
+        x = self._numbers(column)
+        gaps = np.isnan(x[:, 0])
+        x = (x - self.mean) / self.scale
+        x[gaps] = 0.0
+        into[:, : x.shape[1]] = x
         return gaps
+
+    def _numbers(self, column: Column) -> FloatArray:
+        """Return the values as rows, NaN where missing."""
+        return as_numbers(column)[:, None]
+
+    def _setting(self, values: list[float]) -> Any:
+        """Return the mean or scale of each column as it is kept."""
+        return values[0]
 
 
 @dataclass(frozen=True)
@@ -299,50 +305,29 @@ class Category(Feature):
 
 
 @dataclass(frozen=True)
-class Vector(Feature):
+class Vector(Number):
     """A list of numbers of fixed length, such as an embedding; standardised number by number."""
 
     kind: ClassVar[str] = "list"
     length: int | None = None
-    mean: tuple[float, ...] | None = None
-    scale: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mean:
-            as_vector(self.mean, "mean")
-        for value in self.scale or ():
-            as_positive(value, "scale")
         lengths = {len(numbers) for numbers in (self.mean, self.scale) if numbers is not None}
         if self.length is not None:
             lengths.add(as_count(self.length, "length"))
         if len(lengths) > 1:
             raise InputError(f"length, mean and scale must agree; got lengths {sorted(lengths)}")
 
-    def fitted(self, column: Column) -> Vector:
-        """Take length, mean and scale from `column` where they are not given."""
-        if None not in (self.length, self.mean, self.scale):
-            return self
-        given = self.mean or self.scale
-        x = as_vectors(column, self.length if given is None else len(given))
-        mean, scale = _location(x)
-        return replace(
-            self,
-            length=x.shape[1],
-            mean=tuple(mean) if self.mean is None else self.mean,
-            scale=tuple(scale) if self.scale is None else self.scale,
-        )
-
     @property
     def _size(self) -> int:
-        return self.length or 0
+        return self.length or len(self.mean or self.scale or ())
 
-    def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        x = as_vectors(column, self.length)
-        gaps = np.isnan(x[:, 0])
-        x = (x - np.array(self.mean)) / np.array(self.scale)
-        into[:, : x.shape[1]] = np.where(gaps[:, None], 0.0, x)
-        return gaps
+    def _numbers(self, column: Column) -> FloatArray:
+        return as_vectors(column, self._size or None)
+
+    def _setting(self, values: list[float]) -> Any:
+        return tuple(values)
 
 
 @dataclass(frozen=True)

@@ -62,15 +62,16 @@ class Shadow(Persistent):
     def __init__(self) -> None:
         self.rounds = 0
         self.different = 0
-        self._kept: list[tuple[FloatArray, FloatArray]] = []
+        self._kept: list[tuple[FloatArray, FloatArray]] = []  # with the sign of each arm
 
     def record(self, contexts: FloatArray, preferred: IntArray, chosen: IntArray) -> None:
         """Note what the agent preferred and what was chosen, as positions into `contexts`."""
         self.rounds += 1
-        ours, theirs = np.setdiff1d(preferred, chosen), np.setdiff1d(chosen, preferred)
-        if ours.size or theirs.size:
+        differing = np.setxor1d(preferred, chosen)
+        if differing.size:
             self.different += 1
-            self._kept.append((contexts[ours], contexts[theirs]))
+            sign = np.where(np.isin(differing, preferred), 1.0, -1.0)
+            self._kept.append((contexts[differing], sign))
             del self._kept[:-KEPT]
 
     def comparison(self, policy: Policy, level: float = 0.95) -> Comparison:
@@ -90,13 +91,7 @@ class Shadow(Persistent):
 
     def _weighted(self) -> tuple[FloatArray, FloatArray]:
         """Return the contexts of the latest differences, and the weight of each in their mean."""
-        taken: list[tuple[FloatArray, FloatArray]] = []
-        arms = 0
-        for ours, theirs in reversed(self._kept):
-            if taken and arms + len(ours) + len(theirs) > MOST_ARMS:
-                break
-            taken.append((ours, theirs))
-            arms += len(ours) + len(theirs)
-        X = np.vstack([part for pair in taken for part in pair if len(part)])
-        signs = [np.r_[np.ones(len(ours)), -np.ones(len(theirs))] for ours, theirs in taken]
-        return X, np.concatenate(signs) / len(taken)
+        sizes = np.cumsum([len(signs) for _, signs in reversed(self._kept)])
+        rounds = max(1, int(np.count_nonzero(sizes <= MOST_ARMS)))
+        contexts, signs = zip(*self._kept[-rounds:], strict=True)
+        return np.vstack(contexts), np.concatenate(signs) / rounds

@@ -119,10 +119,7 @@ class Oracle(Persistent, ABC):
     def is_stable(self, index: FloatArray, super_arm: IntArray, error: FloatArray) -> bool:
         """Return whether `super_arm` is provably chosen for any index within `error` of this.
 
-        Args:
-            index: shape (M,).
-            super_arm: positions, ascending.
-            error: shape (M,); 0 where the index is exact, infinite where no bound is known.
+        `error` (M,) is 0 where the index (M,) is exact, infinite where no bound is known.
         """
         return False
 
@@ -198,6 +195,16 @@ class SumOracle(Oracle):
         """Return the sums of `means` (S, M) over `super_arm`, shape (S,)."""
         result: FloatArray = means[:, super_arm].sum(axis=1)
         return result
+
+
+def as_oracle(*given: Oracle | None) -> Oracle:
+    """Return the first oracle that is not None: that of a round, then the one for all rounds."""
+    oracle = next((each for each in given if each is not None), None)
+    if oracle is None:
+        raise OracleError("no oracle: give one to the agent or policy, or as oracle=… each time")
+    if not isinstance(oracle, Oracle):
+        raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
+    return oracle
 
 
 def best_of(value: FloatArray, allowed: BoolArray) -> IntArray:

@@ -50,11 +50,7 @@ class TIMPlus(CoverageOracle):
     they can of the RR sets, and k, on which KPT rests, is a lower bound for any k left nodes.
 
     Args:
-        left: left end node of each base arm, any integers or strings, shape (M,); or the name
-            of a column.
-        right: right end node of each base arm, likewise; a label here and the same one in `left`
-            are two nodes.
-        k: number of left nodes to choose; all of them if there are fewer.
+        left, right, k: as for `Coverage`.
         epsilon: ε, what the estimates may cost; below 1 - 1/e.
         ell: ℓ, the larger the smaller the probability of failure.
         seed: None draws the same random numbers in each call; with a seed they go on from call

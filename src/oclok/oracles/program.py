@@ -71,7 +71,7 @@ class Program(TimeLimitedOracle, ExactSumOracle):
         time_limit: float | None = None,
     ) -> None:
         self.time_limit = self._as_limit(time_limit)
-        self.A: Any = _as_rows(A) if _names_columns(A) else _as_matrix(A)
+        self.A = _as_coefficients(A)
         rows = len(self.A) if isinstance(self.A, list) else self.A.shape[0]
         self.lower = _as_bounds(lower, "lower", -np.inf)
         self.upper = _as_bounds(upper, "upper", np.inf)
@@ -213,16 +213,10 @@ class Program(TimeLimitedOracle, ExactSumOracle):
         super()._restore({**state, "A": A})
 
 
-def _names_columns(A: Any) -> bool:
-    return isinstance(A, list | tuple) and any(isinstance(row, str) for row in A)
-
-
-def _as_rows(A: Any) -> list[str | list[float]]:
-    rows = (row if isinstance(row, str) else as_vector(row, "A's rows").tolist() for row in A)
-    return list(rows)
-
-
-def _as_matrix(A: Any) -> csr_array:
+def _as_coefficients(A: Any) -> Any:
+    """Return a matrix, or a list of rows where some are names of columns."""
+    if isinstance(A, list | tuple) and any(isinstance(row, str) for row in A):
+        return [row if isinstance(row, str) else as_vector(row, "A's rows").tolist() for row in A]
     try:
         array = A if issparse(A) else np.asarray(A)
     except ValueError as reason:

@@ -58,16 +58,12 @@ class TopK(ParametricOracle):
 
     def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
         """Return the reward of the sum of `means` (M,) over `super_arm`."""
-        all_means = as_vector(means, "means")
-        chosen = as_positions(super_arm, "super_arm", all_means.size)
-        total = float(np.sum(all_means[chosen]))
-        if self.reward is None:
-            return total
-        with np.errstate(all="ignore"):
-            reward = float(self.reward(total))
-        if not math.isfinite(reward):
-            raise OracleError(f"the reward of the sum {total} must be finite; it is {reward}")
-        return reward
+        known = as_vector(means, "means")
+        total = known[as_positions(super_arm, "super_arm", known.size)].sum(keepdims=True)
+        [reward] = self._rewards(total).tolist()
+        if self.reward is not None and not math.isfinite(reward):
+            raise OracleError(f"the reward of the sum {total[0]} must be finite; it is {reward}")
+        return float(reward)
 
     def values(self, means: FloatArray, super_arm: IntArray) -> FloatArray:
         """Return the rewards of the sums of `means` (S, M) over `super_arm`, shape (S,)."""
@@ -203,14 +199,6 @@ class Partition(ExactSumOracle):
         group = self._group[order]
         rank = np.arange(order.size) - np.searchsorted(group, group)
         return np.sort(np.append(self._include, order[rank < self._room[group]]))
-
-    def _state(self) -> dict[str, Any]:
-        limits = self.limits if isinstance(self.limits, int) else list(self.limits.items())
-        return {**super()._state(), "limits": limits}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        limits = state["limits"]
-        super()._restore({**state, "limits": limits if isinstance(limits, int) else dict(limits)})
 
 
 def _as_reward(reward: Any) -> Callable[[Any], Any] | None:

@@ -28,7 +28,7 @@ import numpy as np
 from oclok import persistence
 from oclok.decision import Decision, Propensities
 from oclok.errors import FeedbackError, InputError, OracleError, StorageError
-from oclok.oracles.base import Oracle
+from oclok.oracles.base import Oracle, as_oracle
 from oclok.persistence import Persistent
 from oclok.policies.pending import Pending
 from oclok.posterior.prediction import Prediction
@@ -94,6 +94,7 @@ class Proposal(Played):
         rng: the policy's generator after the draw.
     """
 
+    oracle: Oracle
     decision: Decision
     belief: Belief
     rng: np.random.Generator
@@ -121,7 +122,7 @@ class Policy(Persistent, ABC):
     def __init__(
         self, oracle: Oracle | None = None, seed: int | np.random.SeedSequence | None = None
     ) -> None:
-        self.oracle = oracle if oracle is None else _checked(oracle)
+        self.oracle = oracle if oracle is None else as_oracle(oracle)
         self.round = 0
         self.awaited = 0
         self._rng = np.random.default_rng(seed if self._is_random else 0)
@@ -160,7 +161,7 @@ class Policy(Persistent, ABC):
         `pending` are contexts (P, D) of base arms whose outcomes are outstanding, oldest first;
         only the latest 512 count, and only where `uses_pending`.
         """
-        chosen_by = self._oracle_for(oracle)
+        chosen_by = as_oracle(oracle, self.oracle)
         X = self._as_contexts(contexts)
         t, rng = self.round + 1, self._next_rng()
         belief = self._score(X, t, rng)
@@ -206,7 +207,7 @@ class Policy(Persistent, ABC):
 
         Exact where the policy can say, else estimated from `redraws`. None where nothing is random.
         """
-        if not self._is_random or proposal.oracle is None:
+        if not self._is_random:
             return None
         exact = self._exact_propensities(proposal)
         if exact is not None:
@@ -220,7 +221,7 @@ class Policy(Persistent, ABC):
         The proposal itself is one of them, so that no arm it chooses has probability 0.
         """
         own = proposal.decision.super_arm
-        if not self._is_random or proposal.oracle is None:
+        if not self._is_random:
             return [own]
         rng = np.random.default_rng(int(_copied(proposal.rng).integers(2**63)))
         drawn = (self._redraw(proposal, rng) for _ in range(PROPENSITY_DRAWS))
@@ -252,10 +253,7 @@ class Policy(Persistent, ABC):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a policy that `save` wrote. Nothing in the file is executed."""
-        policy = persistence.load(path)
-        if not isinstance(policy, cls):
-            raise StorageError(f"{path}: holds a {type(policy).__name__}, not a {cls.__name__}")
-        return policy
+        return persistence.load(path, cls)
 
     def __repr__(self) -> str:
         oracle = "no oracle" if self.oracle is None else repr(self.oracle)
@@ -305,15 +303,6 @@ class Policy(Persistent, ABC):
         """Return a read-only copy of `contexts`: finite, and of the dimension seen before."""
         return as_contexts(contexts, self._dimension)
 
-    def _oracle_for(self, oracle: Oracle | None) -> Oracle:
-        if oracle is not None:
-            return _checked(oracle)
-        if self.oracle is None:
-            raise OracleError(
-                "no oracle: give one to the policy, or to select(contexts, oracle=…) each round"
-            )
-        return self.oracle
-
     def _next_rng(self) -> np.random.Generator:
         """Return a generator in the state of the policy's own; `commit` adopts it."""
         return _copied(self._rng) if self._is_random else self._rng
@@ -321,13 +310,7 @@ class Policy(Persistent, ABC):
     def _restore(self, state: dict[str, Any]) -> None:
         if not isinstance(state["_pending"], Pending):
             raise StorageError("the pending decisions are missing")
-        self.__dict__.update(state)
-
-
-def _checked(oracle: Oracle) -> Oracle:
-    if not isinstance(oracle, Oracle):
-        raise OracleError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
-    return oracle
+        super()._restore(state)
 
 
 def _copied(rng: np.random.Generator) -> np.random.Generator:

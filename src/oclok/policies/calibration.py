@@ -83,12 +83,9 @@ class Calibration:
 def calibrate(
     residuals: FloatArray, shares: FloatArray, levels: tuple[float, ...] = (0.5, 0.8, 0.95)
 ) -> Calibration:
-    """Return the calibration that residuals show: the one verdict of health, page and metrics.
+    """Return the calibration that residuals z (N,) show: the verdict of health, page and metrics.
 
-    Args:
-        residuals: z, shape (N,).
-        shares: share of f in the variance foreseen for each; shape (N,).
-        levels: nominal levels of `coverage`.
+    `shares` (N,) are those of f in the variance foreseen; `levels` are nominal, of `coverage`.
     """
     n = len(residuals)
     if n == 0:

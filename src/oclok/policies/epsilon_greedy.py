@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import re
 from typing import Any
 
 import numpy as np
 
 from oclok.decision import Propensities
-from oclok.errors import InputError, NumericalError, StorageError
+from oclok.errors import InputError, NumericalError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy, Proposal
 from oclok.typing import FloatArray
@@ -46,6 +44,7 @@ class EpsilonGreedy(Policy):
     """
 
     _is_random = True
+    _transient = ("_fitted",)
 
     def __init__(
         self,
@@ -80,7 +79,6 @@ class EpsilonGreedy(Policy):
 
     def _exact_propensities(self, proposal: Proposal) -> Propensities | None:
         arms, oracle = len(proposal.contexts), proposal.oracle
-        assert oracle is not None
         uniform, mean = oracle.uniform_propensities(arms), proposal.belief.mean
         if uniform is None or mean is None:
             return uniform
@@ -114,11 +112,8 @@ class EpsilonGreedy(Policy):
                 f"{type(self.regressor).__name__} cannot be fitted to {y.size} outcomes: {reason}"
             ) from reason
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "regressor": _encode(self.regressor), "_fitted": None}
-
     def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore({**state, "regressor": _decode(state["regressor"])})
+        super()._restore(state)
         n = self._fitted_on
         self._fitted = self._fit(self._contexts[:n], self._outcomes[:n]) if n else None
 
@@ -131,37 +126,3 @@ def _deterministic(regressor: Any, seed: int) -> Any:
     names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
     unset = {name: seed for name in names if copy.get_params()[name] is None}
     return copy.set_params(**unset)
-
-
-def _encode(value: Any) -> Any:
-    """Return `value` with each estimator in it as a dict of its class and parameters."""
-    if isinstance(value, list | tuple):
-        return type(value)(_encode(item) for item in value)
-    if not hasattr(value, "get_params") or hasattr(value, "diag"):  # kernels are saved as such
-        return value
-    cls = type(value)
-    if not _is_from_scikit_learn(cls.__module__):
-        raise StorageError(
-            f"cannot save a {cls.__module__}.{cls.__qualname__}: only scikit-learn's own regressors"
-        )
-    params = {name: _encode(item) for name, item in value.get_params(deep=False).items()}
-    return {"module": cls.__module__, "class": cls.__qualname__, "params": params}
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return type(value)(_decode(item) for item in value)
-    if not (isinstance(value, dict) and value.keys() == {"module", "class", "params"}):
-        return value
-    from sklearn.base import BaseEstimator
-
-    if not _is_from_scikit_learn(value["module"]):
-        raise StorageError(f"{value['module']!r} is not a module of scikit-learn")
-    cls = getattr(importlib.import_module(value["module"]), value["class"], None)
-    if not (isinstance(cls, type) and issubclass(cls, BaseEstimator)):
-        raise StorageError(f"{value['module']} has no estimator {value['class']!r}")
-    return cls(**{name: _decode(item) for name, item in value["params"].items()})
-
-
-def _is_from_scikit_learn(module: str) -> bool:
-    return re.fullmatch(r"sklearn(\.\w+)+", module) is not None

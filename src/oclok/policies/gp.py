@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -74,6 +74,8 @@ class GPPolicy(Policy):
     Attributes:
         changes: rounds in which the world was found to have moved (`drift.py`).
     """
+
+    _transient = ("_latest", "_estimate")
 
     def __init__(
         self,
@@ -214,14 +216,6 @@ class GPPolicy(Policy):
             nan = float("nan")
             fit = KernelFit(old.kernel, old.noise_std, nan, nan, False, len(old), str(reason))
         self.refits.append(fit)
-
-    def _state(self) -> dict[str, Any]:
-        transient = ("_latest", "_estimate")
-        return {name: value for name, value in super()._state().items() if name not in transient}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        self._latest = self._estimate = None
 
 
 def as_posterior(

@@ -88,18 +88,12 @@ class NeuralLinear(LinearThompson):
 
 
 class Network(Persistent):
-    """The hidden layers of a trained network: contexts to features.
-
-    Args:
-        center, scale: contexts are standardised by them; shape (D,).
-        layers: (W, c) of each hidden layer.
-    """
+    """The hidden layers (W, c) of a trained network: standardised contexts to features."""
 
     def __init__(
         self, center: FloatArray, scale: FloatArray, layers: list[tuple[FloatArray, FloatArray]]
     ) -> None:
-        self._center, self._scale, self._layers = center, scale, layers
-        self._norm = 1.0
+        self._center, self._scale, self._layers, self._norm = center, scale, layers, 1.0
 
     def features(self, contexts: FloatArray) -> FloatArray:
         """Return φ, shape (M, H + 1), at `contexts`, shape (M, D)."""

@@ -118,7 +118,6 @@ class OClokUCB(UCBPolicy):
         decision, error, oracle = played.decision, played.belief.error, played.oracle
         if not np.array_equal(decision.super_arm, played.super_arm):
             return  # another system decided: that is not this policy's regret
-        assert oracle is not None
         assert self._latest is not None
         beta, std = self.beta(decision.round, len(error)), np.asarray(decision.std)
         widths = decision.index - np.asarray(decision.mean)

@@ -28,7 +28,6 @@ class Random(Policy):
         return Belief(rng.random(len(contexts)))
 
     def _exact_propensities(self, proposal: Proposal) -> Propensities | None:
-        assert proposal.oracle is not None
         return proposal.oracle.uniform_propensities(len(proposal.contexts))
 
     def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:

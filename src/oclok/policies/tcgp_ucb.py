@@ -13,7 +13,7 @@ Groups whose index is below their threshold are ruled out for the round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oclok.decision import Decision
-from oclok.errors import InfeasibleError, InputError, OracleError, OutcomeError
-from oclok.oracles.base import Oracle
-from oclok.oracles.restricted import RestrictedOracle
-from oclok.policies.base import Belief
+from oclok.errors import InfeasibleError, InputError, OutcomeError
+from oclok.oracles.base import Oracle, as_oracle
 from oclok.policies.certificate import Certificate
 from oclok.policies.gp import as_posterior
 from oclok.policies.oclok import OClokUCB
@@ -35,9 +33,6 @@ from oclok.validation import as_nonnegative, as_numbers, as_outcomes, as_vector
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
-
-#: Makes the oracle of a round, given the positions of the base arms that it may choose from.
-OracleOf = Callable[[IntArray], Oracle]
 
 
 class TCGPUCB(OClokUCB):
@@ -51,8 +46,7 @@ class TCGPUCB(OClokUCB):
 
     Args:
         kernel, noise_std, posterior: of the reward outcomes, as for `GPPolicy`.
-        oracle: default oracle. With groups it must take any number of base arms, as `TopK`
-            does; `select` can be given a function that makes one for the arms that remain.
+        oracle: default oracle; with groups, one that can exclude base arms.
         delta: each of the two bands, for f and for f', holds with probability 1 - delta.
         max_arms: M, the largest number of base arms that will ever be available, if known.
         group_kernel, group_noise_std: of the group outcomes; those of the rewards if left out.
@@ -125,7 +119,7 @@ class TCGPUCB(OClokUCB):
     def select(
         self,
         contexts: ArrayLike,
-        oracle: Oracle | OracleOf | None = None,
+        oracle: Oracle | None = None,
         *,
         groups: ArrayLike | None = None,
         threshold: float | Mapping[Any, float] | None = None,
@@ -137,9 +131,7 @@ class TCGPUCB(OClokUCB):
 
         Args:
             contexts: one row per base arm.
-            oracle: feasible super arms of this round; the policy's own if left out. With
-                groups, an oracle for any number of base arms, or a function that is given the
-                positions, ascending, of the arms that remain and returns an oracle for these.
+            oracle: feasible super arms of this round; the policy's own if left out.
             groups: label of the group of each base arm, integers or strings, shape (M,). Left
                 out, all base arms remain.
             threshold: γ, what each group must reach, or a dict with one for each label.
@@ -147,14 +139,26 @@ class TCGPUCB(OClokUCB):
         if groups is None:
             if threshold is not None:
                 raise InputError("threshold needs groups: give the group of each base arm")
-            return super().select(contexts, oracle)  # type: ignore[arg-type]  # refused there
+            return super().select(contexts, oracle)
         X = self._as_contexts(contexts)
         prediction = self.group_posterior.predict(X)
-        remaining = self._among_good(prediction, groups, threshold, oracle)
-        decision = super().select(X, remaining)
+        ruled_out, is_certain = self._ruled_out(prediction, groups, threshold)
+        among = as_oracle(oracle, self.oracle)
+        if ruled_out.size:
+            among = among.given(exclude=ruled_out)
+        proposal = self.propose(X, among, self._waiting())
+        if not is_certain:
+            no_bound = np.full(len(X), np.inf)
+            proposal = replace(
+                proposal,
+                decision=replace(proposal.decision, is_exact=False),
+                belief=replace(proposal.belief, error=no_bound),
+            )
+        self.commit(proposal)
+        self._pending.add(proposal.decision)
         self.group_posterior.offer(prediction)
-        self._grouped = [t for t in (*self._grouped, decision.round) if t in self._pending]
-        return decision
+        self._grouped = [t for t in (*self._grouped, self.round) if t in self._pending]
+        return proposal.decision
 
     def update(self, decision: Decision, outcomes: ArrayLike) -> None:
         """Learn the `outcomes`, shape (K, 2), of a decision's base arms, in their order.
@@ -187,24 +191,11 @@ class TCGPUCB(OClokUCB):
         with self._groups_given(X, pairs[:, 1]):
             super().observe(X, pairs[:, 0])
 
-    def _choose(
-        self, t: int, belief: Belief, oracle: Oracle, pending: FloatArray | None
-    ) -> tuple[IntArray, Belief, bool | None]:
-        super_arm, belief, is_exact = super()._choose(t, belief, oracle, pending)
-        if isinstance(oracle, _AmongGood) and not oracle.is_certain:
-            return super_arm, replace(belief, error=np.full_like(belief.error, np.inf)), False
-        return super_arm, belief, is_exact
-
-    def _among_good(
-        self,
-        f: Prediction,
-        groups: ArrayLike,
-        threshold: float | Mapping[Any, float] | None,
-        oracle: Oracle | OracleOf | None,
-    ) -> _AmongGood:
-        """Return this round's oracle, restricted to base arms of groups that can be good."""
-        arms = len(f.contexts)
-        labels, group = as_groups(groups, arms)
+    def _ruled_out(
+        self, f: Prediction, groups: ArrayLike, threshold: float | Mapping[Any, float] | None
+    ) -> tuple[IntArray, bool]:
+        """Return the base arms of groups that cannot be good enough, and whether that is proven."""
+        labels, group = as_groups(groups, len(f.contexts))
         thresholds = as_thresholds(threshold, labels)
         sizes = np.bincount(group)
         index, error = self._group_bound(f)
@@ -216,10 +207,8 @@ class TCGPUCB(OClokUCB):
                 f"group index is {margin[best] + thresholds[best]:.4g} and its threshold "
                 f"{thresholds[best]:.4g}"
             )
-        positions = np.flatnonzero((margin >= 0)[group])
-        remaining = _AmongGood(self._oracle_of(oracle, positions), positions, arms)
-        remaining.is_certain = bool((np.abs(margin) > np.bincount(group, error) / sizes).all())
-        return remaining
+        is_certain = (np.abs(margin) > np.bincount(group, error) / sizes).all()
+        return np.flatnonzero((margin < 0)[group]), bool(is_certain)
 
     def _group_bound(self, f: Prediction) -> tuple[FloatArray, FloatArray]:
         """Return the group index and how far it can be from exact, each of shape (M,)."""
@@ -227,25 +216,6 @@ class TCGPUCB(OClokUCB):
             raise InputError("zeta must be above 0 where there are groups: 1/zeta scales √β σ'")
         width = super().width(self.round + 1, len(f.contexts)) / self.zeta
         return f.mean + width * f.std, f.mean_error + width * f.std_error
-
-    def _oracle_of(self, oracle: Oracle | OracleOf | None, positions: IntArray) -> Oracle:
-        """Return an oracle for the base arms at `positions`."""
-        if callable(oracle) and not isinstance(oracle, Oracle):
-            made = self._oracle_for(oracle(positions.copy()))
-            if made.size not in (None, positions.size):
-                raise OracleError(
-                    f"the oracle made for the {positions.size} base arms that remain describes "
-                    f"{made.size}"
-                )
-            return made
-        chosen = self._oracle_for(oracle)
-        if chosen.size is not None:
-            raise OracleError(
-                f"{type(chosen).__name__} describes {chosen.size} base arms, but groups can be "
-                "ruled out: give select a function that takes the positions of the base arms "
-                "that remain and returns an oracle for these"
-            )
-        return chosen
 
     @contextmanager
     def _groups_given(self, contexts: FloatArray, outcomes: FloatArray) -> Iterator[None]:
@@ -257,15 +227,6 @@ class TCGPUCB(OClokUCB):
         except BaseException:
             self.group_posterior.forget_last(len(outcomes))
             raise
-
-
-class _AmongGood(RestrictedOracle):
-    """The base arms of groups that can be good enough.
-
-    `is_certain` says whether these are, provably, those that the exact posterior leaves.
-    """
-
-    is_certain: bool
 
 
 def as_groups(groups: ArrayLike, arms: int) -> tuple[list[Any], IntArray]:

@@ -22,7 +22,6 @@ from scipy.spatial import cKDTree
 from oclok.bench.problems.base import Count, Problem, Round, gaussian
 from oclok.errors import InputError
 from oclok.oracles import TopK
-from oclok.oracles.restricted import RestrictedOracle
 from oclok.posterior import ExactPosterior
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from oclok.validation import as_count, as_positions, as_positive, as_vector
@@ -65,8 +64,8 @@ class GroupRound(Round):
 
     def best(self) -> IntArray:
         """Return the best super arm out of groups that are good enough."""
-        positions = np.flatnonzero(self.is_good[self.groups])
-        return RestrictedOracle(self.oracle, positions, len(self.means))(self.means)
+        bad = np.flatnonzero(~self.is_good[self.groups])
+        return self.oracle.given(exclude=bad)(self.means)
 
     def play_both(self, super_arm: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Return reward outcomes, as `play` does, and group outcomes; shape (K, 2)."""
