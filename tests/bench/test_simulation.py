@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from oclok.bench.problems import Channels, Codependency, Crowdsourcing, Movies
+from oclok.bench import Channels, Codependency, Crowdsourcing, Movies
 from oclok.bench.simulation import simulate
 from oclok.errors import InputError
 from oclok.policies.base import Belief, Policy

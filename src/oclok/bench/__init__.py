@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oclok.bench.problems import (
-    Channels,
-    Codependency,
-    Crowdsourcing,
-    Drift,
-    Groups,
-    Movies,
-    Problem,
-    Round,
-    Table,
-)
+from oclok.bench.problems.base import Problem, Round
+from oclok.bench.problems.channels import Channels
+from oclok.bench.problems.codependency import Codependency
+from oclok.bench.problems.crowdsourcing import Crowdsourcing
+from oclok.bench.problems.drift import Drift
+from oclok.bench.problems.groups import Groups
+from oclok.bench.problems.movies import Movies
+from oclok.bench.problems.table import Table
 
 if TYPE_CHECKING:
     from oclok.bench.simulation import simulate

@@ -70,7 +70,7 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
 
     Examples:
         >>> from oclok.policies.random import Random
-        >>> from oclok.bench.problems import Crowdsourcing
+        >>> from oclok.bench import Crowdsourcing
         >>> table = simulate(Random(seed=0), Crowdsourcing(rounds=3), seed=0)
         >>> table["round"].tolist(), bool((table["regret"] >= 0).all())
         ([1, 2, 3], True)

@@ -158,7 +158,7 @@ def test_other_settings_add_runs_and_fresh_deletes_those_that_are_there(oclok, t
 MINE = """
 from oclok.bench.experiments import Experiment, PolicySpec, sweep
 from oclok.policies import CUCB, Random
-from oclok.bench.problems import Channels
+from oclok.bench import Channels
 
 MINE = Experiment(
     name="mine",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from oclok.bench import problems
+from oclok import bench
 from oclok.bench.datasets import CATALOGUE, check
 from oclok.errors import DataError
 
@@ -14,7 +14,7 @@ needs_data = pytest.mark.skipif(not DATA.exists(), reason="no real data here")
 
 
 def test_every_data_set_belongs_to_a_simulation_and_has_a_home():
-    names = {getattr(problems, name).name for name in ("Crowdsourcing", "Movies")}
+    names = {getattr(bench, name).name for name in ("Crowdsourcing", "Movies")}
     for dataset in CATALOGUE.strip().split("\n\n"):
         title, home, size, licence, give = dataset.splitlines()
         assert re.search(r"`oclok run (\w+)`", title)[1] in names

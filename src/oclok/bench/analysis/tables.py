@@ -37,7 +37,7 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
 
     Examples:
         >>> from oclok.policies import Random
-        >>> from oclok.bench.problems import Crowdsourcing
+        >>> from oclok.bench import Crowdsourcing
         >>> from oclok.bench.simulation import simulate
         >>> tables = [simulate(Random(seed=s), Crowdsourcing(3, seed=s), seed=s) for s in range(2)]
         >>> complete(pd.concat(tables))[["policy", "repeat", "horizon"]].drop_duplicates().values

@@ -17,11 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from oclok.bench.experiments.base import Experiment
-from oclok.bench.experiments.simulations import BERNOULLI_STD
-from oclok.bench.experiments.specs import PolicySpec, sweep
-from oclok.bench.labels import ACC, CC, OCLOK, RANDOM
-from oclok.bench.problems import (
+from oclok.bench import (
     Channels,
     Codependency,
     Crowdsourcing,
@@ -30,6 +26,10 @@ from oclok.bench.problems import (
     Problem,
     Table,
 )
+from oclok.bench.experiments.base import Experiment
+from oclok.bench.experiments.simulations import BERNOULLI_STD
+from oclok.bench.experiments.specs import PolicySpec, sweep
+from oclok.bench.labels import ACC, CC, OCLOK, RANDOM
 from oclok.errors import ExperimentError
 from oclok.policies import (
     ACCUCB,

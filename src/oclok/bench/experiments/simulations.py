@@ -10,10 +10,10 @@ from functools import partial
 
 import numpy as np
 
+from oclok.bench import Channels, Codependency, Crowdsourcing, Movies, Problem
 from oclok.bench.experiments.base import Experiment
 from oclok.bench.experiments.specs import PolicySpec, sweep
 from oclok.bench.labels import ACC, CC, OCLOK, RANDOM, soclok
-from oclok.bench.problems import Channels, Codependency, Crowdsourcing, Movies, Problem
 from oclok.policies.acc_ucb import ACCUCB
 from oclok.policies.base import Policy
 from oclok.policies.grid import CCMAB

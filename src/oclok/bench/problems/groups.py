@@ -89,9 +89,7 @@ class Groups(Problem):
     good enough.
 
     Args:
-        rounds: T.
         lengthscale: l of the squared exponential kernel of f and f'.
-        seed: of all randomness.
         points: N, how many contexts there are to draw from.
         k: K, the number of base arms picked in a round.
         mean_groups: mean of the Poisson number of groups in a round.
@@ -163,8 +161,7 @@ class Groups(Problem):
         return np.concatenate(arms), np.repeat(np.arange(len(sizes)), sizes)
 
     def _sample(self) -> tuple[FloatArray, FloatArray, IntArray]:
-        shared, _ = self._seeds()
-        return _sample(tuple(shared.generate_state(4).tolist()), self.lengthscale, self._points)
+        return _sample(self._shared_state(), self.lengthscale, self._points)
 
 
 @lru_cache(maxsize=32)

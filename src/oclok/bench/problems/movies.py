@@ -34,8 +34,6 @@ class Movies(Problem):
     its edges. Movies are drawn uniformly, then users from those who rated one of them.
 
     Args:
-        rounds: T.
-        seed: of all randomness.
         data: a MovieLens folder or zip file, of which ratings since 2015 by users with at least
             200 of them are used. Left out, synthetic ratings, the same for every seed.
         oracle: "tim+", the paper's; "greedy"; or "exact".

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky
 
+from oclok.bench import Movies, Problem
 from oclok.bench.experiments.base import Experiment, ProblemFactory
 from oclok.bench.experiments.published.movies import PublishedMovies
 from oclok.bench.experiments.specs import PolicyFactory, PolicySpec
 from oclok.bench.labels import OCLOK
-from oclok.bench.problems import Movies, Problem
 from oclok.errors import ExperimentError
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.regret import Regret
