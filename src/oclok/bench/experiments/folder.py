@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from oclok.bench.analysis.tables import read_table, write_table
+from oclok.bench.analysis.tables import UNREADABLE, read_table, write_table
 from oclok.bench.experiments.base import Run
 from oclok.errors import ExperimentError
 
@@ -132,7 +131,7 @@ def _merged(attrs: list[Any]) -> dict[Any, Any]:
 def _read(path: Path) -> pd.DataFrame:
     try:
         return read_table(path)
-    except (OSError, EOFError, ValueError, zlib.error) as reason:
+    except UNREADABLE as reason:
         seen = str(reason).splitlines()[0]
         raise ExperimentError(
             f"{path}: damaged; delete it and run the experiment again ({seen})"
