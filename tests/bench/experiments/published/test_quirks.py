@@ -10,9 +10,14 @@ from sklearn.gaussian_process.kernels import RBF
 from oclok.bench import Movies
 from oclok.bench.experiments import EXPERIMENTS, PAPER
 from oclok.bench.experiments.base import seeds
-from oclok.bench.experiments.published import QUIRKS, as_published, in_scripts
 from oclok.bench.experiments.published.movies import PublishedMovies
-from oclok.bench.experiments.published.quirks import JITTER, JitteredPosterior
+from oclok.bench.experiments.published.quirks import (
+    JITTER,
+    QUIRKS,
+    JitteredPosterior,
+    as_published,
+    in_scripts,
+)
 from oclok.errors import ExperimentError
 from oclok.posterior import ExactPosterior, SparsePosterior
 from oclok.testing import check_posterior
