@@ -26,6 +26,7 @@ from oclok.errors import ExperimentError
 from oclok.policies import BayesUCB, GPPolicy, OClokUCB, Policy, ThompsonSampling
 
 REFIT_EVERY = 50
+DISCOUNT = policies.Discount(0.95)
 #: What the features leave unexplained, as a share of the standard deviation of the outcomes.
 NOISE_SHARE = 0.3
 LENGTHSCALE = 0.3
@@ -75,9 +76,7 @@ COMPARISON = Experiment(
         _gp("Thompson refit", ThompsonSampling, refit_every=REFIT_EVERY),
         *sweep(policies.ACCUCB, label=ACC),
         *sweep(policies.CCMAB, label=CC),
-        *sweep(
-            policies.CUCB, label="CUCB", cells=3
-        ),  # as many a side as CC-MAB has at the paper's horizons
+        *sweep(policies.CUCB, label="CUCB", cells=3),  # CC-MAB has as many a side
         *sweep(policies.Random, label=RANDOM),
     ],
     rounds=300,
@@ -92,12 +91,7 @@ DRIFT = Experiment(
     policies=[
         _gp(OCLOK, OClokUCB),
         _gp("Bayes-UCB", BayesUCB, right_kernel=True),
-        _gp(
-            "Bayes-UCB discount",
-            BayesUCB,
-            right_kernel=True,
-            forget=policies.Discount(0.95),
-        ),
+        _gp("Bayes-UCB discount", BayesUCB, right_kernel=True, forget=DISCOUNT),
         _gp("Bayes-UCB window", BayesUCB, right_kernel=True, forget=policies.Window(200)),
         _gp(
             "Thompson discount", ThompsonSampling, right_kernel=True, forget=policies.Discount(0.95)

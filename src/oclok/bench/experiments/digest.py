@@ -33,12 +33,8 @@ _PARTS = {
     MethodType: ("__func__", "__self__"),
     property: ("fget", "fset", "fdel"),
 }
-_INSTALLED = tuple(
-    {
-        str(Path(sysconfig.get_path(name)).resolve())
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-)
+_FOLDERS = ("stdlib", "platstdlib", "purelib", "platlib")
+_INSTALLED = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in _FOLDERS})
 _HEAP_TYPE = 1 << 9
 
 
@@ -144,11 +140,8 @@ class _Walk:
         return name
 
     def _class(self, cls: type) -> str:
-        members = (
-            f"{name}: {self.value(member)}"
-            for name, member in sorted(vars(cls).items())
-            if not _is_bookkeeping(name, member)
-        )
+        own = {name: x for name, x in sorted(vars(cls).items()) if not _is_bookkeeping(name, x)}
+        members = (f"{name}: {self.value(member)}" for name, member in own.items())
         bases = ", ".join(map(self.value, cls.__bases__))
         return f"class {cls.__module__}.{cls.__qualname__}({bases}) {'; '.join(members)}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -19,21 +20,13 @@ from oclok.bench.report.scores import NotMeasured, Scores
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, and how it is checked.
+    """A sentence of the paper, and how it is checked."""
 
-    Attributes:
-        where: the figure or statement of the paper.
-        text: the sentence, in short.
-        check: the rule.
-        note: why it fails, where it does and that is known.
-        is_slowness: whether it says that something is slow, so that failing is good news.
-    """
-
-    where: str
+    where: str  # the figure or statement of the paper
     text: str
     check: Check
-    note: str = ""
-    is_slowness: bool = False
+    note: str = ""  # why it fails, where it does and that is known
+    is_slowness: bool = False  # it says that something is slow: failing is good news
 
 
 @dataclass(frozen=True)
@@ -65,8 +58,7 @@ class Verdict:
         return self.claim.note or ("No explanation was found." if self.holds is False else "")
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """How the paper ran a simulation."""
 
     rounds: int
@@ -109,7 +101,9 @@ _NO_RATIO = (
     "is negative in some, and no share of it means anything."
 )
 
-_CROWDSOURCING = (
+#: The claims about each experiment, by its name.
+CLAIMS: dict[str, tuple[Claim, ...]] = {}
+CLAIMS["crowdsourcing"] = (
     Claim(
         "Figures 2, 3",
         "The two UCB-based algorithms perform around the same",
@@ -195,7 +189,7 @@ _CROWDSOURCING = (
     ),
 )
 
-_CODEPENDENCY = (
+CLAIMS["codependency"] = (
     Claim(
         "Figure 6",
         "No algorithm is able to learn and achieve high reward at l = 0.01",
@@ -269,7 +263,7 @@ _CODEPENDENCY = (
     ),
 )
 
-_MOVIES = (
+CLAIMS["movies"] = (
     Claim(
         "Figure 5",
         "With 2 inducing points, SO'CLOK-UCB outperforms ACC-UCB by around 5%",
@@ -297,13 +291,6 @@ PAPER = {
     "crowdsourcing": Setting(250, 5, "locations of Foursquare check-ins in Tokyo"),
     "codependency": Setting(300, 5, "samples of a Gaussian process"),
     "movies": Setting(400, 5, "MovieLens 25M, with TIM+ as the oracle"),
-}
-
-#: The claims about each experiment, by its name.
-CLAIMS: dict[str, tuple[Claim, ...]] = {
-    "crowdsourcing": _CROWDSOURCING,
-    "codependency": _CODEPENDENCY,
-    "movies": _MOVIES,
 }
 
 #: What the paper proves and every experiment can watch.
