@@ -139,7 +139,7 @@ def run(
         for name, sentence in quirks.in_scripts(chosen).items():
             print(f"--quirk {name}: {sentence}")
         return
-    home = _usual_folder(quick)
+    home = RESULTS / "quick" if quick else RESULTS  # a look is not in the way of the real thing
     if as_published or quirk:
         chosen = quirks.as_published(chosen, quirk or ())
         home /= "+".join(quirk) if quirk else quirks.FOLDER
@@ -180,7 +180,7 @@ def paper(
     also run with the quirks of the paper's scripts, and the index page compares the two; each
     repeat has a draw of its own there, as one draw for all of them would decide nothing.
     """
-    folder = output or _usual_folder(quick)
+    folder = output or (RESULTS / "quick" if quick else RESULTS)
     planned = [(folder / experiment.name, experiment) for experiment in PAPER]
     for experiment in PAPER if as_published else ():
         names = [name for name in quirks.in_scripts(experiment) if name != quirks.ONE_DRAW]
@@ -242,11 +242,6 @@ def _run_and_report(
 def _split(given: list[str] | None) -> list[str]:
     """Return the names in an option that may be repeated and may have several, with commas."""
     return [name for names in given or [] for name in names.split(",")]
-
-
-def _usual_folder(quick: bool) -> Path:
-    # A look must not be in the way of the real thing.
-    return RESULTS / "quick" if quick else RESULTS
 
 
 @contextmanager

@@ -111,12 +111,8 @@ def table_experiment(
 ) -> Experiment:
     """Return the experiment that compares all policies on a CSV or Parquet file.
 
-    Args:
-        data: the file; one row per arm and round.
-        k: how many arms are picked in a round.
-        round_column: says which round a row belongs to.
-        outcome_column: has the outcomes.
-        features: columns that are features; all others if there are none.
+    It has one row per arm and round; `k` arms are picked in each. `features` are the columns that
+    are features; all but the other two if there are none.
     """
     if data is None or k is None:
         raise ExperimentError("table needs a file and a number: --data my.csv --k 5")

@@ -27,11 +27,7 @@ _OURS = ("settings.json", "runs", "results.csv.gz", "figures", "report.html")
 
 
 class ResultsFolder:
-    """Where the runs of one experiment are kept.
-
-    Args:
-        path: the folder; it need not exist.
-    """
+    """Where the runs of one experiment are kept; the folder at `path` need not exist."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -46,16 +42,13 @@ class ResultsFolder:
         if any((self.path / name).exists() for name in _OURS):
             found = self._settings()
             if fresh:
-                self._clear()
+                for path in (self.path / name for name in _OURS):  # and no others
+                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             elif found["experiment"] != settings["experiment"]:
                 raise ExperimentError(
                     f"{self.path}: holds results of {found['experiment']}, not of "
                     f"{settings['experiment']}; give another --output, or --fresh to start over"
                 )
-        try:
-            (self.path / "runs").mkdir(parents=True, exist_ok=True)
-        except OSError as reason:
-            raise _unwritable(self.path, reason) from None
         self._write_settings(settings)
 
     def has(self, run: Run) -> bool:
@@ -98,22 +91,18 @@ class ResultsFolder:
             ) from None
         return dict(found)
 
-    def _clear(self) -> None:
-        """Delete the files of experiments, and no others."""
-        for name in _OURS:
-            path = self.path / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             write(temporary)
             os.replace(temporary, path)
         except OSError as reason:
-            raise _unwritable(path, reason) from None
-        finally:
             temporary.unlink(missing_ok=True)
+            raise ExperimentError(
+                f"{path}: cannot be written ({reason.strerror}); give another --output"
+            ) from None
 
 
 def _merged(attrs: list[Any]) -> dict[Any, Any]:
@@ -136,7 +125,3 @@ def _read(path: Path) -> pd.DataFrame:
         raise ExperimentError(
             f"{path}: damaged; delete it and run the experiment again ({seen})"
         ) from None
-
-
-def _unwritable(path: Path, reason: OSError) -> ExperimentError:
-    return ExperimentError(f"{path}: cannot be written ({reason.strerror}); give another --output")
