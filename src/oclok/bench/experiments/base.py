@@ -150,9 +150,10 @@ class Experiment:
             raise ExperimentError(f"{self.name} takes no --{name}; leave it out")
         known = {spec.key: spec.label for spec in self.policies}
         wanted = {as_key(policy): policy for policy in policies} or known
-        for key in wanted.keys() - known.keys():
-            there = ", ".join(known)
-            raise ExperimentError(f"{self.name} has no policy {wanted[key]!r}; it has {there}")
+        for key, policy in wanted.items():
+            if key not in known:
+                there = ", ".join(known)
+                raise ExperimentError(f"{self.name} has no policy {policy!r}; it has {there}")
         return Settings(
             rounds=as_count(rounds, "rounds"),
             repeats=as_count(repeats, "repeats"),

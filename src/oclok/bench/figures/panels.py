@@ -110,7 +110,7 @@ def looks_of(table: pd.DataFrame, options: Options) -> dict[str, Style]:
     """
     known = measures.policies(table)
     shown = list(options.get("order", known))
-    for label in set(shown) - set(known):
+    for label in (label for label in shown if label not in known):
         raise InputError(f"order names {label!r}, which is not in the table; it has {known}")
     looks = styles(known)
     return {label: looks[label] for label in shown}
