@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from oclok.policies.gp import GPPolicy
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.tcgp_ucb import TCGPUCB
 
-with needs("bench"):
+if TYPE_CHECKING:
     import pandas as pd
 
 #: Levels of the calibration curve, in percent.
@@ -71,6 +72,8 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
         >>> table["round"].tolist(), bool((table["regret"] >= 0).all())
         ([1, 2, 3], True)
     """
+    with needs("bench"):
+        import pandas as pd
     _check(policy, problem)
     seeds = fresh_seed(seed).spawn(len(problem))
     rows = [
@@ -124,13 +127,16 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
     means, oracle = current.means, current.oracle
     expected = oracle.value(means, decision.super_arm)
     best = oracle.value(means, best_super_arm)
+    optimum = best if current.exact is oracle else math.nan  # opt(f_t), if known
+    if current.exact is not None and current.exact is not oracle:
+        optimum = oracle.value(means, current.exact(means))
     rewarded = outcomes[:, 0] if outcomes.ndim == 2 else outcomes
     return {
         "reward": current.reward(decision.super_arm, rewarded),
         "expected_reward": expected,
         "best_expected_reward": best,
         "regret": best - expected,
-        "alpha_regret": oracle.alpha * _optimum(current, best) - expected,
+        "alpha_regret": oracle.alpha * optimum - expected,
         "seconds": seconds,
         "arms": len(means),
         "chosen": len(decision),
@@ -164,12 +170,3 @@ def _believed(policy: Policy, lipschitz: float | None, in_band: float) -> dict[s
         "in_band": in_band,
         **{f"coverage_{p}": shares.get(p / 100, math.nan) for p in PERCENTS},
     }
-
-
-def _optimum(current: Round, best: float) -> float:
-    """Return opt(f_t), which is `best` where the round's own oracle is exact."""
-    if current.exact is None:
-        return math.nan
-    if current.exact is current.oracle:
-        return best
-    return current.oracle.value(current.means, current.exact(current.means))

@@ -184,20 +184,17 @@ def _is_bookkeeping(name: str, member: object) -> bool:
 
 @functools.cache
 def _code_text(code: CodeType, doc: str | None = None) -> str:
-    constants = [
-        _code_text(constant) if isinstance(constant, CodeType) else _constant(constant)
-        for position, constant in enumerate(code.co_consts)
-        if not (position == 0 and constant == doc)
-    ]
+    constants = []
+    for constant in code.co_consts[1:] if code.co_consts[:1] == (doc,) else code.co_consts:
+        if isinstance(constant, frozenset):  # its order changes from process to process
+            constant = sorted(map(repr, constant))
+        is_code = isinstance(constant, CodeType)
+        constants.append(
+            _code_text(constant) if is_code else f"{type(constant).__name__} {constant!r}"
+        )
     shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return f"{code.co_code.hex()} {shape} {names} {code.co_exceptiontable.hex()} {constants}"
-
-
-def _constant(constant: object) -> str:
-    if isinstance(constant, frozenset):  # its order changes from process to process
-        return f"frozenset {sorted(map(repr, constant))}"
-    return f"{type(constant).__name__} {constant!r}"
 
 
 @functools.cache

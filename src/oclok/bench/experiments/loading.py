@@ -32,7 +32,15 @@ def find_experiment(name: str, known: Mapping[str, Experiment]) -> Experiment:
             f"there is no experiment {name!r}; there are {', '.join(known)}, and table, for your "
             "own data; or give a file such as my_experiment.py, or module:name"
         )
-    module = _run_file(Path(place)) if place.endswith(".py") else _import(place)
+    if place.endswith(".py"):
+        module = _run_file(Path(place))
+    else:
+        _add_to_path(Path.cwd())
+        try:
+            module = importlib.import_module(place)
+        except Exception as reason:
+            why = f"{type(reason).__name__}: {reason}"
+            raise ExperimentError(f"{place}: cannot be imported ({why})") from reason
     found = {name: value for name, value in vars(module).items() if isinstance(value, Experiment)}
     if variable and variable not in found:
         names = ", ".join(found) or "none"
@@ -70,16 +78,6 @@ def _run_file(path: Path) -> ModuleType:
         if importlib.util.find_spec(pickler) is not None:
             importlib.import_module(pickler).register_pickle_by_value(module)
     return module
-
-
-def _import(name: str) -> ModuleType:
-    _add_to_path(Path.cwd())
-    try:
-        return importlib.import_module(name)
-    except Exception as reason:
-        raise ExperimentError(
-            f"{name}: cannot be imported ({type(reason).__name__}: {reason})"
-        ) from reason
 
 
 def _add_to_path(folder: Path) -> None:

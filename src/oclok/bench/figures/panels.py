@@ -136,7 +136,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
             *(x, y),
             label=policy,
             color=look.color,
-            linestyle=look.linestyle,
+            linestyle=(0.0, look.dashes or None),
             linewidth=look.width,
             zorder=look.zorder,
             marker=look.marker,

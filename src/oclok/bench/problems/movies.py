@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from oclok.bench.datasets import movielens
-from oclok.bench.datasets.ratings import Ratings, synthetic
+from oclok.bench.datasets.ratings import synthetic
 from oclok.bench.problems.base import Count, Problem, Round, bernoulli
 from oclok.errors import InputError
 from oclok.oracles import Coverage, TIMPlus
@@ -142,7 +142,5 @@ def mean_outcome(contexts: FloatArray) -> FloatArray:
     return np.tanh(2 * contexts)
 
 
-@lru_cache(maxsize=1)
-def _load(path: str) -> Ratings:
-    """Return the ratings at `path`; kept, as reading takes seconds and every seed needs them."""
-    return movielens.load(path)
+#: Ratings are kept, as reading takes seconds and every seed needs them.
+_load = lru_cache(maxsize=1)(movielens.load)
