@@ -20,12 +20,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from oclok.bench.problems.base import Count, Problem, Round, gaussian
-from oclok.errors import InputError
 from oclok.oracles import TopK
 from oclok.oracles.restricted import RestrictedOracle
 from oclok.posterior import ExactPosterior
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_count, as_positions, as_positive, as_vector
+from oclok.validation import as_count, as_positions, as_positive
 
 #: A group is drawn from this many contexts around its centre.
 NEIGHBOURS = 40
@@ -46,15 +45,6 @@ class GroupRound(Round):
     groups: IntArray
     group_means: FloatArray
     threshold: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_vector(self.group_means, "group_means", len(self.means))
-        if np.shape(self.groups) != self.means.shape:
-            raise InputError(
-                f"groups must have shape {self.means.shape}, one number per base arm; "
-                f"got shape {np.shape(self.groups)}"
-            )
 
     @property
     def is_good(self) -> BoolArray:
