@@ -93,9 +93,8 @@ class Movies(Problem):
         """Return the edges of a round as positions of ratings, movie by movie as drawn."""
         count = min(self._movies.draw(rng), len(self._ratings.genres))
         movies = rng.choice(len(self._ratings.genres), count, replace=False)
-        starts, counts = self._starts[movies], self._starts[movies + 1] - self._starts[movies]
-        first = np.repeat(starts - np.cumsum(counts) + counts, counts)
-        rated = first + np.arange(first.size)
+        edges = [np.arange(*self._starts[movie : movie + 2]) for movie in movies]
+        rated: IntArray = np.concatenate(edges)
         raters = self._ratings.users[rated]
         is_picked = np.zeros(len(self._profiles), dtype=bool)
         is_picked[self._pick(np.unique(raters), rng)] = True
