@@ -10,7 +10,7 @@ If super arms of K arms out of M are logged uniformly at random, p_m = K/M and P
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, overload
@@ -194,9 +194,6 @@ class Log(Sequence[LoggedRound]):
 
     def __len__(self) -> int:
         return len(self._rounds)
-
-    def __iter__(self) -> Iterator[LoggedRound]:
-        return iter(self._rounds)
 
     @overload
     def __getitem__(self, position: int) -> LoggedRound: ...

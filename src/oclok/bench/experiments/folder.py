@@ -108,12 +108,11 @@ class ResultsFolder:
 def _merged(attrs: list[Any]) -> dict[Any, Any]:
     """Return the attributes of several tables as those of one."""
     dates = sorted(found["date"] for found in attrs if "date" in found)
-    versions: dict[str, dict[str, None]] = {}
-    for found in attrs:
-        for name, version in found.get("versions", {}).items():
-            versions.setdefault(name, {})[version] = None
+    versions: dict[str, list[str]] = {}
+    for name, version in (pair for found in attrs for pair in found.get("versions", {}).items()):
+        versions.setdefault(name, []).append(version)
     notes = next((found["notes"] for found in attrs if found.get("notes")), "")
-    listed = {name: ", ".join(found) for name, found in versions.items()}
+    listed = {name: ", ".join(dict.fromkeys(found)) for name, found in versions.items()}
     return {"notes": notes, "dates": dates[:1] + dates[-1:], "versions": listed}
 
 
