@@ -86,12 +86,9 @@ def check_oracle(
     for family in islice(cycle(families), instances):
         runs += _check_instance(oracle, FAMILIES[family](rng, count), feasible)
     # Four standard deviations below the promised share: chance fails 1 in 30,000 good oracles.
-    allowance = 4 * math.sqrt(len(runs) * oracle.beta * (1 - oracle.beta))
-    check(
-        sum(runs) >= oracle.beta * len(runs) - allowance,
-        f"alpha = {oracle.alpha} times the best value was reached in {sum(runs)} of {len(runs)} "
-        f"runs; beta = {oracle.beta} promises more",
-    )
+    least = oracle.beta * len(runs) - 4 * math.sqrt(len(runs) * oracle.beta * (1 - oracle.beta))
+    reached = f"{oracle.alpha} times the best value was reached in {sum(runs)} of {len(runs)} runs"
+    check(sum(runs) >= least, f"alpha = {reached}; beta = {oracle.beta} promises more")
 
 
 def _number_of_arms(oracle: Oracle, arms: int | None) -> int:
@@ -182,11 +179,11 @@ def _check_lipschitz(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> 
     for others in changed:
         change = abs(oracle.value(means, super_arm) - oracle.value(others, super_arm))
         allowed = oracle.lipschitz * float(np.abs(means - others)[super_arm].sum())
-        check(
-            change <= allowed + VALUE_ROUNDING,
-            f"the value of {super_arm} changes by {change} between the means {means} and "
-            f"{others}; lipschitz = {oracle.lipschitz} allows {allowed}",
+        what = (
+            f"the value of {super_arm} changes by {change} between the means {means} and {others}"
         )
+        wrong = f"{what}; lipschitz = {oracle.lipschitz} allows {allowed}"
+        check(change <= allowed + VALUE_ROUNDING, wrong)
 
 
 def _check_stability(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> None:
@@ -252,9 +249,7 @@ def _is_good(oracle: Oracle, index: FloatArray, super_arm: IntArray, best: float
         return True
     value = oracle.value(index, super_arm)
     good = value >= oracle.alpha * best - VALUE_ROUNDING * max(1.0, abs(best))
-    check(
-        good or oracle.beta < 1,
-        f"the answer to {index}, {super_arm}, is worth {value}, less than alpha = {oracle.alpha} "
-        f"times the best value, {best}",
-    )
+    answer = f"the answer to {index}, {super_arm}, is worth {value}"
+    wrong = f"{answer}, less than alpha = {oracle.alpha} times the best value, {best}"
+    check(good or oracle.beta < 1, wrong)
     return good

@@ -31,6 +31,8 @@ ROUNDS = 50
 #: Outcomes shown per arm, and rounds played afterwards, when judging whether a policy learns.
 SEEN, PLAYED = 10, 10
 
+IGNORES = "If the policy is meant to ignore outcomes, pass learns=False"
+
 
 def check_policy(
     make: Callable[[], Policy],
@@ -288,11 +290,8 @@ def _check_learns_from_update(policy: Policy, rounds: _Rounds) -> None:
     outcomes, twin = rounds.outcomes(decision), _twin(policy)
     policy.update(decision, outcomes)
     twin.update(decision, -outcomes)
-    check(
-        saved(policy) != saved(twin),
-        "outcomes given to update leave no trace in the state: does _learn do anything? "
-        "If the policy is meant to ignore outcomes, pass learns=False",
-    )
+    wrong = "outcomes given to update leave no trace in the state: does _learn do anything?"
+    check(saved(policy) != saved(twin), f"{wrong} {IGNORES}")
 
 
 def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
@@ -309,11 +308,8 @@ def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
         moved += float((policy.index(contexts) - twin.index(contexts)) @ outcomes)
         for one in (policy, twin):
             one.discard(one.select(contexts))
-    check(
-        moved > 0,
-        f"the index does not follow the outcomes seen: opposite outcomes moved it by {moved:.3g} "
-        "in their direction. If the policy is meant to ignore outcomes, pass learns=False",
-    )
+    wrong = "the index does not follow the outcomes seen: opposite outcomes moved it by"
+    check(moved > 0, f"{wrong} {moved:.3g} in their direction. {IGNORES}")
 
 
 def _twin(policy: Policy) -> Policy:
