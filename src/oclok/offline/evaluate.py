@@ -46,7 +46,7 @@ def evaluate(log: Log, policy: str | Policy = "greedy", level: float = 0.95) -> 
     assumes = "rounds are independent draws from one world"
     ends = interval_of_mean(rewards, rounds - 1, level)
     logged = Estimate(
-        "as logged", float(rewards.mean()), *ends, level, rounds, rounds, rounds, assumes
+        "as logged", float(rewards.mean()), *ends, level, rounds, rounds, float(rounds), assumes
     )
     match: Match = "arms"
     if not all(current.is_sum and current.propensities is not None for current in test):
