@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from benchmarks.report import Result, Row, Target, say
-from oclok.bench.problems import Codependency
+from oclok.bench import Codependency
 from oclok.oracles import TopK
 from oclok.policies import OClokUCB
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.report import Result, Row, Target, say
 from benchmarks.timing import interleaved
-from oclok.bench.problems import Movies
+from oclok.bench import Movies
 from oclok.oracles import (
     Coverage,
     Knapsack,

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from oclok import OClokUCB
-from oclok.bench.problems import Crowdsourcing
+from oclok.bench import Crowdsourcing
 from oclok.oracles import TopK
 from oclok.posterior import DictionaryPosterior, ExactPosterior, Posterior, SparsePosterior
 

@@ -16,7 +16,7 @@ from sklearn.mixture import GaussianMixture
 
 from oclok.bench.datasets import foursquare
 
-TARGET = Path(__file__).resolve().parents[1] / "src" / "oclok" / "datasets" / "tokyo.json"
+TARGET = Path(__file__).resolve().parents[1] / "src" / "oclok" / "bench" / "datasets" / "tokyo.json"
 CHECKINS = 60_000
 
 

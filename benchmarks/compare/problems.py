@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.datasets import load_diabetes, load_digits
 
-from oclok.bench.problems import Channels, Codependency, Crowdsourcing, Movies
+from oclok.bench import Channels, Codependency, Crowdsourcing, Movies
 from oclok.bench.problems.base import Problem, Round, gaussian
 from oclok.oracles import TopK
 from oclok.typing import FloatArray

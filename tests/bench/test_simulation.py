@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from oclok.bench.problems import Channels, Codependency, Crowdsourcing, Movies
+from oclok.bench import Channels, Codependency, Crowdsourcing, Movies
 from oclok.bench.simulation import simulate
 from oclok.errors import InputError
 from oclok.policies.base import Belief, Policy
@@ -210,8 +210,9 @@ def test_without_pandas_the_error_names_the_extra():
     code = (
         "import sys; sys.modules['pandas'] = None\n"
         "from oclok.errors import MissingExtraError\n"
-        "for name in ('simulation', 'analysis', 'experiments', 'figures', 'report'):\n"
-        "    try: __import__(f'oclok.bench.{name}')\n"
+        "from oclok.bench import simulate\n"
+        "for name in ('', 'analysis', 'experiments', 'figures', 'report'):\n"
+        "    try: __import__(f'oclok.bench.{name}') if name else simulate(None, None, 0)\n"
         "    except MissingExtraError as error:\n"
         "        assert \"pip install 'oclok[bench]'\" in str(error), error\n"
         "    else: raise AssertionError(name)"

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from oclok.errors import InputError, NumericalError
 from oclok.offline import Log, LoggedRound, doubly_robust
-from oclok.offline.doubly_robust import FOLDS
+from oclok.offline.estimators import FOLDS
 from oclok.oracles import TopK
 from oclok.persistence import dumps
 from oclok.policies import C2UCB

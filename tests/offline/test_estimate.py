@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from oclok.offline import OverlapWarning
+from oclok.offline import LoggedRound, OverlapWarning
 from oclok.offline.estimate import LEAST_EFFECTIVE, estimate_from_scores
+from oclok.oracles import TopK
 
 
 def make(scores, weights, level=0.95):
-    return estimate_from_scores(
-        "a test", scores, weights, level=level, rounds=len(scores), assumes="all is well"
-    )
+    log = [LoggedRound([[0.0]], [0], [1.0], TopK(1))] * max(len(scores), 1)
+    return estimate_from_scores("a test", scores, weights, log, level, "all is well")
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from oclok.bench.problems import (
-    Channels,
-    Codependency,
-    Crowdsourcing,
-    Drift,
-    Groups,
-    Movies,
-    Problem,
-    Round,
-    Table,
-)
-
-if TYPE_CHECKING:
-    from oclok.bench.simulation import simulate
+from oclok.bench.problems.base import Problem, Round
+from oclok.bench.problems.channels import Channels
+from oclok.bench.problems.codependency import Codependency
+from oclok.bench.problems.crowdsourcing import Crowdsourcing
+from oclok.bench.problems.drift import Drift
+from oclok.bench.problems.groups import Groups
+from oclok.bench.problems.movies import Movies
+from oclok.bench.problems.table import Table
+from oclok.bench.simulation import simulate
 
 __all__ = [
     "Channels",
@@ -31,12 +24,3 @@ __all__ = [
     "Table",
     "simulate",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import `simulate` on first use: problems alone do not need pandas."""
-    if name == "simulate":
-        from oclok.bench.simulation import simulate
-
-        return simulate
-    raise AttributeError(f"module 'oclok.bench' has no attribute {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from oclok.policies.gp import GPPolicy
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.tcgp_ucb import TCGPUCB
 
-with needs("bench"):
+if TYPE_CHECKING:
     import pandas as pd
 
 #: Levels of the calibration curve, in percent.
@@ -40,8 +41,7 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
             learned there would leak into this simulation; `observe` is fine for a warm start.
         problem: the rounds. Where base arms come in groups (`Groups`), a `TCGPUCB` sees the groups
             and both outcomes; any other policy sees neither.
-        seed: of the noise. With the same seed, a base arm has the same outcome in a round
-            whichever policy chooses it.
+        seed: of the noise, which is the same for every policy.
 
     Returns:
         A table with the columns
@@ -51,30 +51,29 @@ def simulate(policy: Policy, problem: Problem, seed: int | np.random.SeedSequenc
         - `expected_reward`: u of the true means of the chosen base arms,
         - `best_expected_reward`: what the round's own oracle reaches given the true means,
         - `regret`: `best_expected_reward` minus `expected_reward`,
-        - `alpha_regret`: α times the best there is minus `expected_reward`; NaN where the best
-          is not known,
+        - `alpha_regret`: α times the optimum minus `expected_reward`; NaN where it is not known,
         - `seconds`: that the policy took, to select and to update,
         - `arms`, `chosen`: how many base arms there were, and were chosen,
         - `certificate_widths`, `certificate_information`: the policy's own bounds on its regret
-          so far, with `information_gain` and `largest_eigenvalue` behind them, and `delta`, the
-          policy's δ,
+          so far, with `information_gain`, `largest_eigenvalue` and `delta` behind them,
         - `in_band`: 1 where the true means of all base arms were within the policy's confidence
           band (Lemma 1), 0 where not. These six are NaN for a policy without a certificate,
         - `coverage_10`, …, `coverage_90`: share of all outcomes so far within the central interval
-          of that many percent that the posterior foresaw; NaN for a policy without a posterior,
+          of that level that the posterior predicted; NaN for a policy without a posterior,
         - with groups, `groups_chosen` and `group_violations`: of how many groups base arms were
-          chosen, and how many of these are not good enough. The benchmark chooses from groups that
-          are, so that `regret` can be below 0 for a policy that does not.
+          chosen, and how many of these are not good enough, as all of the benchmark's are.
 
         Its `attrs` say which `policy`, `problem` and `data` it is of, with the problem's `notes`.
 
     Examples:
         >>> from oclok.policies.random import Random
-        >>> from oclok.bench.problems import Crowdsourcing
+        >>> from oclok.bench import Crowdsourcing
         >>> table = simulate(Random(seed=0), Crowdsourcing(rounds=3), seed=0)
         >>> table["round"].tolist(), bool((table["regret"] >= 0).all())
         ([1, 2, 3], True)
     """
+    with needs("bench"):
+        import pandas as pd
     _check(policy, problem)
     seeds = fresh_seed(seed).spawn(len(problem))
     rows = [
@@ -128,19 +127,20 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
     means, oracle = current.means, current.oracle
     expected = oracle.value(means, decision.super_arm)
     best = oracle.value(means, best_super_arm)
+    optimum = best if current.exact is oracle else math.nan  # opt(f_t), if known
+    if current.exact is not None and current.exact is not oracle:
+        optimum = oracle.value(means, current.exact(means))
     rewarded = outcomes[:, 0] if outcomes.ndim == 2 else outcomes
     return {
         "reward": current.reward(decision.super_arm, rewarded),
         "expected_reward": expected,
         "best_expected_reward": best,
         "regret": best - expected,
-        "alpha_regret": oracle.alpha * _optimum(current, best) - expected,
+        "alpha_regret": oracle.alpha * optimum - expected,
         "seconds": seconds,
         "arms": len(means),
         "chosen": len(decision),
-        **_believed(policy, oracle.lipschitz),
-        "in_band": in_band,
-        **_coverage(policy),
+        **_believed(policy, oracle.lipschitz, in_band),
         **current.columns(decision.super_arm),
     }
 
@@ -154,29 +154,19 @@ def _in_band(policy: Policy, current: Round) -> float:
     return float(np.all(np.abs(current.means - mean) <= width * std))
 
 
-def _believed(policy: Policy, lipschitz: float | None) -> dict[str, float]:
-    """Return what the policy knows of its regret so far: its certificate, and its posterior's."""
-    certificate = None
+def _believed(policy: Policy, lipschitz: float | None, in_band: float) -> dict[str, float]:
+    """Return what the policy knows of its regret so far, and how far it deserves belief."""
+    certificate = regret = None
+    shares: dict[float, float] = {}
     if isinstance(policy, OClokUCB) and lipschitz is not None:
         certificate = policy.certificate()
-    regret = policy.regret() if isinstance(policy, GPPolicy) else None
+    if isinstance(policy, GPPolicy):
+        regret = policy.regret()
+        shares = policy.calibration(tuple(percent / 100 for percent in PERCENTS)).coverage
     return {
         **{column: getattr(certificate, name, math.nan) for name, column in _CERTIFICATE.items()},
         "delta": policy.delta if isinstance(policy, OClokUCB) else math.nan,
         **{f"regret_{n}": getattr(regret, n, math.nan) for n in ("median", "lower", "upper")},
+        "in_band": in_band,
+        **{f"coverage_{p}": shares.get(p / 100, math.nan) for p in PERCENTS},
     }
-
-
-def _coverage(policy: Policy) -> dict[str, float]:
-    levels = tuple(percent / 100 for percent in PERCENTS)
-    shares = policy.calibration(levels).coverage if isinstance(policy, GPPolicy) else {}
-    return {f"coverage_{p}": shares.get(p / 100, math.nan) for p in PERCENTS}
-
-
-def _optimum(current: Round, best: float) -> float:
-    """Return opt(f_t), which is `best` where the round's own oracle is exact."""
-    if current.exact is None:
-        return math.nan
-    if current.exact is current.oracle:
-        return best
-    return current.oracle.value(current.means, current.exact(current.means))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from oclok.offline.doubly_robust import doubly_robust
 from oclok.offline.estimate import Estimate, OverlapWarning
+from oclok.offline.estimators import doubly_robust, replay
 from oclok.offline.evaluate import evaluate
 from oclok.offline.log import Log, LoggedRound
 from oclok.offline.opinion import model_opinion
 from oclok.offline.read import read_log
-from oclok.offline.replay import replay
 
 __all__ = [
     "Estimate",

@@ -28,6 +28,7 @@ Two checks of the propensities: weights average 1, and for every feature x of th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ from oclok.typing import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from oclok.offline.log import Log
+    from oclok.offline.log import LoggedRound
 
 #: Below this effective sample size an interval says little.
 LEAST_EFFECTIVE = 30
@@ -112,52 +113,34 @@ def estimate_from_scores(
     method: str,
     scores: FloatArray,
     weights: FloatArray,
-    *,
+    log: Sequence[LoggedRound],
     level: float,
-    rounds: int,
     assumes: str,
+    *,
     checked: FloatArray | None = None,
     unsupported: float = 0.0,
-    doubts: tuple[OverlapWarning, ...] = (),
 ) -> Estimate:
     """Return the estimate from scores s and weights w, each of shape (T,).
 
-    Args:
-        method: of estimation.
-        scores: s.
-        weights: w.
-        level: nominal coverage.
-        rounds: of the log.
-        assumes: assumptions under which it holds.
-        checked: weights of all rounds, which average 1 if the propensities are right; w itself if
-            left out.
-        unsupported: share of the policy's choices with propensity 0.
-        doubts: further warnings.
+    `checked` are weights of all rounds, which average 1 if the propensities are right; w itself
+    if left out. `unsupported` is the share of the policy's choices with propensity 0.
     """
     matched = int(np.count_nonzero(weights))
     effective = float(weights.sum() ** 2 / (weights**2).sum()) if matched else 0.0
     value = lower = upper = math.nan
+    doubts = [*_imbalance(log), *_doubts(weights if checked is None else checked, effective)]
     if unsupported > MOST_UNSUPPORTED:
         missing = f"{unsupported:.0%} of what the policy chooses could not be logged: no estimate"
-        doubts = (OverlapWarning(missing), *doubts)
+        doubts.insert(0, missing)
     elif effective >= 2:
         value = float(scores.mean())
         lower, upper = interval_of_mean(scores, effective - 1, level)
-    return Estimate(
-        method,
-        value,
-        lower,
-        upper,
-        level,
-        rounds,
-        matched,
-        effective,
-        assumes,
-        (*doubts, *_doubts(weights if checked is None else checked, effective)),
-    )
+    warnings = tuple(map(OverlapWarning, doubts))
+    numbers = (value, lower, upper, level, len(log), matched, effective)
+    return Estimate(method, *numbers, assumes, warnings)
 
 
-def imbalance(log: Log) -> tuple[OverlapWarning, ...]:
+def _imbalance(log: Sequence[LoggedRound]) -> list[str]:
     """Return a warning if features of the logged base arms contradict the inclusion propensities.
 
     With d_t = Σ x_m / p_m over what was logged less Σ x_m over all with p_m > 0, T d̄ᵀ C⁻¹ d̄ is
@@ -167,7 +150,7 @@ def imbalance(log: Log) -> tuple[OverlapWarning, ...]:
     for current in log:
         p = current.propensities
         if p is None or np.isnan(p).any():
-            return ()
+            return []
         X = np.column_stack([np.ones(len(p)), current.contexts])
         chosen = current.super_arm
         d.append((X[chosen] / p[chosen, None]).sum(axis=0) - X[p > 0].sum(axis=0))
@@ -181,11 +164,11 @@ def imbalance(log: Log) -> tuple[OverlapWarning, ...]:
         mean = values.mean(axis=0)
         statistic = float(T * mean @ np.linalg.pinv(C, rcond=1e-10, hermitian=True) @ mean)
         is_off = chdtrc(int(np.linalg.matrix_rank(C)), statistic) < LEAST_LIKELY
-    wrong = OverlapWarning(
+    wrong = (
         "features of the logged base arms, divided by their propensities, do not add up to those "
         "of all base arms: the propensities are wrong"
     )
-    return (wrong,) if is_off else ()
+    return [wrong] if is_off else []
 
 
 def interval_of_mean(scores: FloatArray, freedom: float, level: float) -> tuple[float, float]:
@@ -215,7 +198,7 @@ def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / math.sqrt(values.size))
 
 
-def _doubts(weights: FloatArray, effective: float) -> list[OverlapWarning]:
+def _doubts(weights: FloatArray, effective: float) -> list[str]:
     doubts = []
     if effective < LEAST_EFFECTIVE:
         doubts.append(
@@ -229,4 +212,4 @@ def _doubts(weights: FloatArray, effective: float) -> list[OverlapWarning]:
                 f"weights average {mean:.3g} ± {error:.2g} where 1 is expected: the policy chooses "
                 "base arms that could not be logged, or the propensities are wrong"
             )
-    return [OverlapWarning(doubt) for doubt in doubts]
+    return doubts

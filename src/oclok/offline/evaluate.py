@@ -8,10 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from oclok.errors import InputError
-from oclok.offline.doubly_robust import doubly_robust
-from oclok.offline.estimate import Estimate, estimate_from_scores
+from oclok.offline.estimate import Estimate, interval_of_mean
+from oclok.offline.estimators import Match, doubly_robust, replay
 from oclok.offline.log import Log
-from oclok.offline.replay import Match, replay
 from oclok.policies import UCB, Policy, Random, ThompsonSampling
 
 #: Policies by the names of the command line.
@@ -43,14 +42,11 @@ def evaluate(log: Log, policy: str | Policy = "greedy", level: float = 0.95) -> 
     train, test = log[:half], log[half:]
     learner = copy.deepcopy(policy)
     learner.observe(*train.observations)
-    rewards = np.array([current.reward for current in test])
-    logged = estimate_from_scores(
-        "as logged",
-        rewards,
-        np.ones(len(rewards)),
-        level=level,
-        rounds=len(rewards),
-        assumes="rounds are independent draws from one world",
+    rewards, rounds = np.array([current.reward for current in test]), len(test)
+    assumes = "rounds are independent draws from one world"
+    ends = interval_of_mean(rewards, rounds - 1, level)
+    logged = Estimate(
+        "as logged", float(rewards.mean()), *ends, level, rounds, rounds, float(rounds), assumes
     )
     match: Match = "arms"
     if not all(current.is_sum and current.propensities is not None for current in test):

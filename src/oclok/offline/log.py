@@ -10,8 +10,8 @@ If super arms of K arms out of M are logged uniformly at random, p_m = K/M and P
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, overload
 
@@ -49,38 +49,34 @@ class LoggedRound:
     propensities: FloatArray | None = None
     super_arm_propensity: float | None = None
 
-    def __init__(
-        self,
-        contexts: ArrayLike,
-        super_arm: ArrayLike,
-        outcomes: ArrayLike,
-        oracle: Oracle,
-        propensities: ArrayLike | None = None,
-        super_arm_propensity: float | None = None,
-    ) -> None:
-        X = as_contexts(contexts)
-        chosen = as_positions(super_arm, "super_arm", len(X))
-        if not np.array_equal(chosen, super_arm):
-            raise InputError(f"super_arm must be ascending; got {super_arm!r}")
-        if not isinstance(oracle, Oracle):
-            raise InputError(f"oracle must be an oclok.oracles.Oracle; got {oracle!r}")
-        if super_arm_propensity is not None and not 0 < super_arm_propensity <= 1:
-            raise InputError(f"super_arm_propensity must be in (0, 1]; got {super_arm_propensity}")
-        y = as_outcomes(outcomes, chosen.size).copy()
-        p = None if propensities is None else _as_propensities(propensities, len(X), chosen)
-        for array in (X, chosen, y, p):
+    def __post_init__(self) -> None:
+        X, P = as_contexts(self.contexts), self.super_arm_propensity
+        chosen = as_positions(self.super_arm, "super_arm", len(X))
+        if not np.array_equal(chosen, self.super_arm):
+            raise InputError(f"super_arm must be ascending; got {self.super_arm!r}")
+        if not isinstance(self.oracle, Oracle):
+            raise InputError(f"oracle must be an oclok.oracles.Oracle; got {self.oracle!r}")
+        if P is not None and not 0 < P <= 1:
+            raise InputError(f"super_arm_propensity must be in (0, 1]; got {P}")
+        y, p = as_outcomes(self.outcomes, chosen.size).copy(), self.propensities
+        p = None if p is None else _as_propensities(p, len(X), chosen)
+        checked = {"contexts": X, "super_arm": chosen, "outcomes": y, "propensities": p}
+        for name, array in checked.items():
             if array is not None:
                 array.flags.writeable = False
-        P = None if super_arm_propensity is None else float(super_arm_propensity)
-        for field, value in zip(fields(self), (X, chosen, y, oracle, p, P), strict=True):
-            object.__setattr__(self, field.name, value)
+            object.__setattr__(self, name, array)
+
+    @property
+    def seen(self) -> FloatArray:
+        """The outcomes of logged base arms, 0 of others; shape (M,)."""
+        seen = np.zeros(len(self.contexts))
+        seen[self.super_arm] = self.outcomes
+        return seen
 
     @cached_property
     def reward(self) -> float:
         """U, the reward of the logged super arm."""
-        seen = np.zeros(len(self.contexts))
-        seen[self.super_arm] = self.outcomes
-        return self.value(seen, self.super_arm)
+        return self.value(self.seen, self.super_arm)
 
     @property
     def is_sum(self) -> bool:
@@ -198,9 +194,6 @@ class Log(Sequence[LoggedRound]):
 
     def __len__(self) -> int:
         return len(self._rounds)
-
-    def __iter__(self) -> Iterator[LoggedRound]:
-        return iter(self._rounds)
 
     @overload
     def __getitem__(self, position: int) -> LoggedRound: ...

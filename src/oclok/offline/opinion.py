@@ -11,8 +11,8 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from oclok.offline.doubly_robust import decide
 from oclok.offline.estimate import Estimate, OverlapWarning
+from oclok.offline.estimators import decide
 from oclok.offline.log import Log
 from oclok.policies.base import Policy
 from oclok.posterior.base import Posterior

@@ -23,17 +23,19 @@ def check(condition: object, message: str) -> None:
         raise AssertionError(message)
 
 
+def check_equal(actual: Any, expected: Any, message: str) -> None:
+    """Assert that two arrays are equal to the bit."""
+    check(np.array_equal(actual, expected), message)
+
+
 def check_close(
     actual: ArrayLike, expected: ArrayLike, tolerance: float, what: str, scale: float = 1.0
 ) -> None:
     """Assert that two arrays of one shape differ by at most `tolerance` times `scale`."""
     a, b = np.asarray(actual, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     check(a.shape == b.shape, f"{what}: shape {a.shape}, expected {b.shape}")
-    apart = float(np.abs(a - b).max(initial=0.0))
-    check(
-        apart <= tolerance * scale,
-        f"{what}: differs by {apart:.3g}, more than {tolerance * scale:.3g}",
-    )
+    apart, most = float(np.abs(a - b).max(initial=0.0)), tolerance * scale
+    check(apart <= most, f"{what}: differs by {apart:.3g}, more than {most:.3g}")
 
 
 @contextmanager

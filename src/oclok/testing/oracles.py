@@ -13,7 +13,7 @@ import numpy as np
 from oclok.errors import InfeasibleError, OracleError
 from oclok.oracles.base import Oracle
 from oclok.persistence import loads
-from oclok.testing.assertions import check, check_refused, saved
+from oclok.testing.assertions import check, check_equal, check_refused, saved
 from oclok.typing import FloatArray, IntArray
 
 #: Brute force over the subsets of more base arms takes too long.
@@ -86,12 +86,9 @@ def check_oracle(
     for family in islice(cycle(families), instances):
         runs += _check_instance(oracle, FAMILIES[family](rng, count), feasible)
     # Four standard deviations below the promised share: chance fails 1 in 30,000 good oracles.
-    allowance = 4 * math.sqrt(len(runs) * oracle.beta * (1 - oracle.beta))
-    check(
-        sum(runs) >= oracle.beta * len(runs) - allowance,
-        f"alpha = {oracle.alpha} times the best value was reached in {sum(runs)} of {len(runs)} "
-        f"runs; beta = {oracle.beta} promises more",
-    )
+    least = oracle.beta * len(runs) - 4 * math.sqrt(len(runs) * oracle.beta * (1 - oracle.beta))
+    reached = f"{oracle.alpha} times the best value was reached in {sum(runs)} of {len(runs)} runs"
+    check(sum(runs) >= least, f"alpha = {reached}; beta = {oracle.beta} promises more")
 
 
 def _number_of_arms(oracle: Oracle, arms: int | None) -> int:
@@ -130,32 +127,29 @@ def _check_instance(oracle: Oracle, index: FloatArray, feasible: FeasibleOfSizes
         overlooked = feasible(range(index.size + 1))[:1]
         check(not overlooked, f"InfeasibleError for index {given}, but {overlooked} is feasible")
         return []
-    check(np.array_equal(index, given), f"the index {given} was changed into {index}")
+    check_equal(index, given, f"the index {given} was changed into {index}")
     _check_answer(oracle, index, super_arm)
     _check_lipschitz(oracle, index, super_arm)
     _check_stability(oracle, index, super_arm)
     loaded = twin(index)
-    check(
-        np.array_equal(loaded, super_arm),
-        f"after a save and a load, {given} gave {loaded}, not {super_arm}",
-    )
+    wrong = f"after a save and a load, {given} gave {loaded}, not {super_arm}"
+    check_equal(loaded, super_arm, wrong)
     again = [oracle(index) for _ in range(1 if oracle.beta == 1 else RUNS - 1)]
-    check(
-        oracle.beta < 1 or np.array_equal(again[0], super_arm),
-        f"{given} gave {super_arm}, then {again[0]}; only beta < 1 allows that",
-    )
+    if oracle.beta == 1:
+        wrong = f"{given} gave {super_arm}, then {again[0]}; only beta < 1 allows that"
+        check_equal(again[0], super_arm, wrong)
 
     @cache
     def best(sizes: range) -> float:
         return max(oracle.value(index, rival) for rival in feasible(sizes))
 
     _check_given(oracle, index, feasible(range(super_arm.size, super_arm.size + 1)), feasible)
-    good = []
+    good, sizes = [], range(index.size + 1)
     for answer in (super_arm, *again):
         _check_answer(oracle, index, answer)
-        least = 0 if oracle.size is not None else answer.size
-        most = index.size if oracle.size is not None else answer.size
-        good.append(_is_good(oracle, index, answer, best(range(least, most + 1))))
+        if oracle.size is None:
+            sizes = range(answer.size, answer.size + 1)
+        good.append(_is_good(oracle, index, answer, best(sizes)))
     return good
 
 
@@ -167,10 +161,8 @@ def _saved_and_loaded(oracle: Oracle) -> Oracle:
 
 def _check_answer(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> None:
     answer = f"the answer to {index}, {super_arm!r},"
-    check(
-        isinstance(super_arm, np.ndarray) and super_arm.ndim == 1 and super_arm.dtype.kind == "i",
-        f"{answer} is not a 1-D array of integers",
-    )
+    is_array = isinstance(super_arm, np.ndarray) and super_arm.dtype.kind == "i"
+    check(is_array and super_arm.ndim == 1, f"{answer} is not a 1-D array of integers")
     check((np.diff(super_arm) > 0).all(), f"{answer} is not ascending and distinct")
     check(oracle.is_feasible(super_arm), f"{answer} is not feasible")
 
@@ -187,20 +179,18 @@ def _check_lipschitz(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> 
     for others in changed:
         change = abs(oracle.value(means, super_arm) - oracle.value(others, super_arm))
         allowed = oracle.lipschitz * float(np.abs(means - others)[super_arm].sum())
-        check(
-            change <= allowed + VALUE_ROUNDING,
-            f"the value of {super_arm} changes by {change} between the means {means} and "
-            f"{others}; lipschitz = {oracle.lipschitz} allows {allowed}",
+        what = (
+            f"the value of {super_arm} changes by {change} between the means {means} and {others}"
         )
+        wrong = f"{what}; lipschitz = {oracle.lipschitz} allows {allowed}"
+        check(change <= allowed + VALUE_ROUNDING, wrong)
 
 
 def _check_stability(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> None:
     """Check that a choice called stable is made for any index within the error."""
     if oracle.beta < 1:
-        check(
-            not oracle.is_stable(index, super_arm, np.zeros(index.size)),
-            f"is_stable of {super_arm} for {index}: nothing is certain where beta < 1",
-        )
+        is_claimed = oracle.is_stable(index, super_arm, np.zeros(index.size))
+        check(not is_claimed, f"{super_arm} for {index}: nothing is certain where beta < 1")
         return
     rng = np.random.default_rng(0)
     size = float(np.abs(index).max()) or 1.0
@@ -219,18 +209,12 @@ def _check_stability(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> 
 def _check_same_answer(
     oracle: Oracle, index: FloatArray, super_arm: IntArray, other: FloatArray, error: str
 ) -> None:
+    claim = f"{super_arm} for {index} is called stable within an error of {error}"
     try:
         answer = oracle(other)
     except OracleError as reason:
-        raise AssertionError(
-            f"{super_arm} for {index} is called stable within an error of {error}, but {other} "
-            f"is refused: {reason}"
-        ) from reason
-    check(
-        np.array_equal(answer, super_arm),
-        f"{super_arm} for {index} is called stable within an error of {error}, but {other} "
-        f"gives {answer}",
-    )
+        raise AssertionError(f"{claim}, but {other} is refused: {reason}") from reason
+    check_equal(answer, super_arm, f"{claim}, but {other} gives {answer}")
 
 
 def _check_given(
@@ -240,18 +224,16 @@ def _check_given(
     rival = rivals[len(rivals) // 2]
     include = rival[-1:]
     exclude = np.setdiff1d(np.arange(index.size), rival)[:1]
+    what = f"given(include={include}, exclude={exclude})"
     try:
         given = oracle.given(include, exclude)
         answer = given(index)
     except InfeasibleError as reason:
-        raise AssertionError(
-            f"given(include={include}, exclude={exclude}) is infeasible ({reason}), but {rival} "
-            "would do"
-        ) from reason
+        raise AssertionError(f"{what} is infeasible ({reason}), but {rival} would do") from reason
     except OracleError:  # some oracles cannot include or exclude, or not here; they say so
         return
     _check_answer(given, index, answer)
-    what = f"given(include={include}, exclude={exclude}), the answer to {index}, {answer},"
+    what += f", the answer to {index}, {answer},"
     check(oracle.is_feasible(answer), f"{what} is not feasible")
     check(np.isin(include, answer).all(), f"{what} lacks a base arm that must be included")
     check(not np.isin(exclude, answer).any(), f"{what} has a base arm that must be excluded")
@@ -267,9 +249,7 @@ def _is_good(oracle: Oracle, index: FloatArray, super_arm: IntArray, best: float
         return True
     value = oracle.value(index, super_arm)
     good = value >= oracle.alpha * best - VALUE_ROUNDING * max(1.0, abs(best))
-    check(
-        good or oracle.beta < 1,
-        f"the answer to {index}, {super_arm}, is worth {value}, less than alpha = {oracle.alpha} "
-        f"times the best value, {best}",
-    )
+    answer = f"the answer to {index}, {super_arm}, is worth {value}"
+    wrong = f"{answer}, less than alpha = {oracle.alpha} times the best value, {best}"
+    check(good or oracle.beta < 1, wrong)
     return good

@@ -19,6 +19,7 @@ from oclok.testing.assertions import (
     bad_outcomes,
     check,
     check_alike,
+    check_equal,
     check_refused,
     saved,
     unchanged,
@@ -29,6 +30,8 @@ from oclok.typing import FloatArray
 ROUNDS = 50
 #: Outcomes shown per arm, and rounds played afterwards, when judging whether a policy learns.
 SEEN, PLAYED = 10, 10
+
+IGNORES = "If the policy is meant to ignore outcomes, pass learns=False"
 
 
 def check_policy(
@@ -102,7 +105,7 @@ def _check_select(policy: Policy, rounds: _Rounds) -> None:
         check(isinstance(decision, Decision), f"select must return a Decision; got {decision!r}")
         check(decision.round == t, f"select number {t} made a decision of round {decision.round}")
         check(policy.round == t, f"after {t} selects the policy is in round {policy.round}")
-        check(np.array_equal(contexts, given), "select wrote to the contexts it was given")
+        check_equal(contexts, given, "select wrote to the contexts it was given")
         _check_decision(decision, contexts)
         check(decision in policy.pending, "a decision is not pending after select")
         policy.update(decision, rounds.outcomes(decision))
@@ -115,10 +118,8 @@ def _check_decision(decision: Decision, contexts: FloatArray) -> None:
     check(chosen.size >= 2, f"the oracle of `make` must choose two base arms; got {chosen.size}")
     check(chosen.dtype == np.intp, f"super_arm has dtype {chosen.dtype}; expected intp")
     check((np.diff(chosen) > 0).all(), f"super_arm is not ascending and distinct: {chosen}")
-    check(
-        np.array_equal(decision.contexts, contexts[chosen]),
-        "decision.contexts are not the contexts of its super arm",
-    )
+    wrong = "decision.contexts are not the contexts of its super arm"
+    check_equal(decision.contexts, contexts[chosen], wrong)
     check(len(decision) == chosen.size, f"len(decision) is {len(decision)}")
     for name in ("super_arm", "contexts", "index", "mean", "std"):
         value = getattr(decision, name)
@@ -137,13 +138,11 @@ def _check_index(policy: Policy, rounds: _Rounds) -> None:
             index = policy.index(contexts)
         again = policy.index(contexts)
         check(index.shape == (len(contexts),), f"index has shape {index.shape}")
-        check(np.array_equal(index, again), "two calls of index in a row gave different numbers")
+        check_equal(index, again, "two calls of index in a row gave different numbers")
         decision = policy.select(contexts)
-        stepwise = getattr(policy, "condition_on_chosen", False)  # the index moves while it chooses
-        check(
-            stepwise or np.array_equal(decision.index, index[decision.super_arm]),
-            "select used another index than the one that `index` returned just before",
-        )
+        if not getattr(policy, "condition_on_chosen", False):  # the index moves while it chooses
+            wrong = "select used another index than the one that `index` returned just before"
+            check_equal(decision.index, index[decision.super_arm], wrong)
         policy.update(decision, rounds.outcomes(decision))
 
 
@@ -201,10 +200,9 @@ def _check_bad_input(policy: Policy, rounds: _Rounds) -> None:
             check_refused(policy, what, policy.index, bad)
             zeros = np.zeros(len(contexts) + ("ragged" in what))
             check_refused(policy, what, policy.observe, bad, zeros)
-        for what, oracle in (
-            ("an oracle for another number of base arms", Partition([0] * (len(contexts) + 1), 1)),
-            ("an oracle that is none", "top 5"),
-        ):
+        oracles = {"of another size": Partition([0] * (len(contexts) + 1), 1), "that is none": 5}
+        for what, oracle in oracles.items():
+            what = f"an oracle {what}"
             check_refused(policy, what, policy.select, contexts, oracle, error=OracleError)
         for what, bad in bad_outcomes(np.zeros(len(contexts))).items():
             check_refused(policy, what, policy.observe, contexts, bad)
@@ -275,10 +273,8 @@ def _check_saving(policy: Policy, rounds: _Rounds) -> None:
     for _ in range(ROUNDS):
         contexts = rounds.contexts()
         decision, again = policy.select(contexts), loaded.select(contexts)
-        check(
-            np.array_equal(again.super_arm, decision.super_arm),
-            f"a loaded policy decides otherwise in round {decision.round}",
-        )
+        wrong = f"a loaded policy decides otherwise in round {decision.round}"
+        check_equal(again.super_arm, decision.super_arm, wrong)
         outcomes = rounds.outcomes(decision)
         policy.update(decision, outcomes)
         loaded.update(again, outcomes)
@@ -294,11 +290,8 @@ def _check_learns_from_update(policy: Policy, rounds: _Rounds) -> None:
     outcomes, twin = rounds.outcomes(decision), _twin(policy)
     policy.update(decision, outcomes)
     twin.update(decision, -outcomes)
-    check(
-        saved(policy) != saved(twin),
-        "outcomes given to update leave no trace in the state: does _learn do anything? "
-        "If the policy is meant to ignore outcomes, pass learns=False",
-    )
+    wrong = "outcomes given to update leave no trace in the state: does _learn do anything?"
+    check(saved(policy) != saved(twin), f"{wrong} {IGNORES}")
 
 
 def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
@@ -315,11 +308,8 @@ def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
         moved += float((policy.index(contexts) - twin.index(contexts)) @ outcomes)
         for one in (policy, twin):
             one.discard(one.select(contexts))
-    check(
-        moved > 0,
-        f"the index does not follow the outcomes seen: opposite outcomes moved it by {moved:.3g} "
-        "in their direction. If the policy is meant to ignore outcomes, pass learns=False",
-    )
+    wrong = "the index does not follow the outcomes seen: opposite outcomes moved it by"
+    check(moved > 0, f"{wrong} {moved:.3g} in their direction. {IGNORES}")
 
 
 def _twin(policy: Policy) -> Policy:

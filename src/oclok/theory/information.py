@@ -6,6 +6,7 @@ Notation
     Δ(x | S)    g(S ∪ {x}) - g(S) = ½ log(1 + σ⁻² var(x | S))
     var(x | S)  variance of f at pair x given noisy outcomes of the pairs S
     G_n         the first n pairs that the greedy rule chooses; G all of them
+    L, W        Cholesky factor of K + σ²I of G_n, (n, n), and L⁻¹K(G_n, all pairs), (n, M)
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from oclok.errors import ContextError, InputError, NumericalError
-from oclok.theory.variances import Variances
-from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import as_contexts, as_count, as_noise_std, check_kernel
 
 if TYPE_CHECKING:
@@ -72,13 +72,11 @@ def max_information_gain(
 
     1. 2 g(G). The gain is monotone and submodular and the rounds form a partition matroid, for
        which greedy reaches at least half of the best (Fisher, Nemhauser and Wolsey 1978).
-    2. g(G_n) + Σ_t (the `k` largest Δ(x | G_n) of round t), for n = 0, 64, 128, … and |G|. For
-       the best set O, g(O) ≤ g(G_n ∪ O) by monotonicity, which is at most
-       g(G_n) + Σ_{x ∈ O} Δ(x | G_n) by submodularity; and O has at most `k` pairs a round.
-    3. g(G) + ½σ⁻² (Σ_t (the `k` largest var(x | G) of round t) - Σ_{x ∈ G} var(x | G)). With a
-       weight w_x a pair, h(w) = ½ log det(I + σ⁻² K^½ diag(w) K^½) over all pairs is concave,
-       equals g(S) at the indicator of S, and has the slope ½σ⁻² var(x | G) in w_x at G's. A
-       concave function lies below its tangent at G; that, maximised over O, is the bound.
+    2. g(G_n) + Σ_t (the `k` largest Δ(x | G_n) of round t), for n = 0, 64, 128, … and |G|, by
+       monotonicity and submodularity: g(O) ≤ g(G_n ∪ O) ≤ g(G_n) + Σ_{x ∈ O} Δ(x | G_n).
+    3. g(G) + ½σ⁻² (Σ_t (the `k` largest var(x | G) of round t) - Σ_{x ∈ G} var(x | G)), the
+       tangent at G of a concave function: ½ log det(I + σ⁻² K^½ diag(w) K^½) with a weight w_x
+       a pair, which equals g(S) where w is the indicator of S.
 
     The third is tight where outcomes are plenty for the kernel, the second where outcomes hardly
     inform about each other. Time grows with (base arms in all rounds) × (choices)², memory with
@@ -98,87 +96,82 @@ def max_information_gain(
         (4.596, 4.615)
     """
     check_kernel(kernel)
-    pairs = _Pairs(_as_rounds(rounds), as_count(k, "k"))
-    noise_variance = as_noise_std(noise_std) ** 2
-    _check_noise(kernel, pairs.contexts, pairs.rank, noise_variance)
-    variances = Variances(kernel, pairs.contexts, noise_variance, pairs.rank)
-    chosen: list[int] = []
-    upper = math.inf
-    while True:
-        if len(chosen) % CHOICES_PER_BOUND == 0 or len(chosen) == pairs.rank:
-            gains = 0.5 * np.log1p(variances.values[pairs.context_of] / noise_variance)
-            gains[chosen] = 0.0
-            upper = min(upper, variances.information_gain + pairs.largest_sum(gains))
-        if len(chosen) == pairs.rank:
-            break
-        context = int(np.argmax(np.where(pairs.available, variances.values, -np.inf)))
-        variances.observe(context)
-        chosen.append(pairs.choose(context))
+    k, noise_variance = as_count(k, "k"), as_noise_std(noise_std) ** 2
+    arrays = _as_rounds(rounds)
+    X, sizes = np.concatenate(arrays), np.array([len(contexts) for contexts in arrays])
+    round_of = np.repeat(np.arange(sizes.size), sizes)
+    is_among_first = np.arange(len(X)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < k
 
-    lower = variances.information_gain
-    slopes = 0.5 / noise_variance * variances.values[pairs.context_of]
-    slopes[chosen] = 0.5 / noise_variance * variances.of_observed()
-    tangent = lower + pairs.largest_sum(slopes) - float(np.sum(slopes[chosen]))
+    def largest_sum(values: FloatArray) -> float:
+        """Return the largest sum of `values`, one a pair and none negative, that a choice has."""
+        descending = np.lexsort((-values, round_of))
+        return float(np.sum(values[descending[is_among_first]]))
+
+    room = np.minimum(sizes, k)
+    rank = int(room.sum())
+    _check_noise(kernel, X, rank, noise_variance)
+    greedy = _Observed(kernel, X, noise_variance, rank)
+    is_open, upper = np.ones(len(X), dtype=bool), math.inf
+    for n in range(rank + 1):
+        if n % CHOICES_PER_BOUND == 0 or n == rank:
+            gains = 0.5 * np.log1p(greedy.variances / noise_variance)
+            gains[greedy.chosen] = 0.0
+            upper = min(upper, greedy.information_gain + largest_sum(gains))
+        if n < rank:
+            largest = np.argmax(np.where(is_open, greedy.variances, -np.inf))
+            # Of equal contexts the first one, whatever rounding makes of their variances.
+            pair = int(np.argmax(is_open & (X[largest] == X).all(axis=1)))
+            greedy.observe(pair)
+            is_open[pair] = False
+            room[round_of[pair]] -= 1
+            is_open &= room[round_of] > 0
+
+    lower = greedy.information_gain
+    slopes = 0.5 / noise_variance * greedy.variances
+    slopes[greedy.chosen] = 0.5 / noise_variance * greedy.variances_of_chosen()
+    tangent = lower + largest_sum(slopes) - float(np.sum(slopes[greedy.chosen]))
     # Where greedy is the best, rounding may leave the tangent a last digit below it.
     return lower, max(lower, min(2 * lower, upper, tangent))
 
 
-class _Pairs:
-    """The pairs (round, base arm), of which at most `k` a round can be chosen.
+class _Observed:
+    """Variances of f at all pairs while outcomes are seen one by one.
 
-    Pairs are numbered round by round. Equal contexts are held once, in order of appearance.
-
-    Attributes:
-        contexts: the U distinct contexts, shape (U, D).
-        context_of: each pair's position in `contexts`.
-        rank: how many pairs can be chosen in all.
+    The variance at pair u is k(X[u], X[u]) - ‖W[:, u]‖². An outcome at u adds the row
+    (k(X[u], X) - W[:, u]ᵀW) / L_nn to W, with L_nn² = var(X[u]) + σ².
     """
 
-    def __init__(self, rounds: list[FloatArray], k: int) -> None:
-        sizes = np.array([len(contexts) for contexts in rounds])
-        self.contexts, self.context_of = _distinct(np.concatenate(rounds))
-        self._room = np.minimum(sizes, k)
-        self.rank = int(self._room.sum())
-        self._round_of = np.repeat(np.arange(sizes.size), sizes)
-        self._starts = np.concatenate([[0], np.cumsum(sizes)])
-        self._is_among_first = np.arange(sizes.sum()) - self._starts[self._round_of] < k
-        self._is_open = np.ones(sizes.sum(), dtype=bool)
-        self._open_copies = np.bincount(self.context_of)
-        by_context = np.argsort(self.context_of, kind="stable")
-        self._pairs_of = np.split(by_context, np.cumsum(self._open_copies)[:-1])
+    def __init__(self, kernel: Kernel, X: FloatArray, noise_variance: float, most: int) -> None:
+        self.variances: FloatArray = kernel.diag(X)
+        self.information_gain = 0.0
+        self.chosen: list[int] = []
+        self._kernel, self._X, self._noise_variance = kernel, X, noise_variance
+        self._W = np.empty((most, len(X)))
+        self._diagonal: list[float] = []
 
-    @property
-    def available(self) -> BoolArray:
-        """Which distinct contexts can still be chosen in some round; shape (U,)."""
-        return self._open_copies > 0
+    def observe(self, u: int) -> None:
+        """See a noisy outcome at pair `u`."""
+        n, noise = len(self.chosen), self._noise_variance
+        self.information_gain += 0.5 * math.log1p(self.variances[u] / noise)
+        self.chosen.append(u)
+        self._diagonal.append(math.sqrt(self.variances[u] + noise))
+        row = self._kernel(self._X[u : u + 1], self._X)[0] - self._W[:n, u] @ self._W[:n]
+        self._W[n] = row / self._diagonal[-1]
+        left = self.variances - self._W[n] ** 2
+        if left.min() < -noise:
+            raise _too_small(n + 1, noise)
+        self.variances = np.maximum(left, 0.0)
 
-    def choose(self, context: int) -> int:
-        """Choose the first pair with this context that can be chosen, and return it."""
-        candidates = self._pairs_of[context]
-        pair = int(candidates[np.argmax(self._is_open[candidates])])
-        t = self._round_of[pair]
-        self._close(np.array([pair]))
-        self._room[t] -= 1
-        if self._room[t] == 0:
-            self._close(np.arange(self._starts[t], self._starts[t + 1]))
-        return pair
+    def variances_of_chosen(self) -> FloatArray:
+        """Return the variances, shape (n,), of f where it was observed, in that order.
 
-    def largest_sum(self, values: FloatArray) -> float:
-        """Return the largest sum of `values`, one a pair and none negative, that a choice has."""
-        descending = np.lexsort((-values, self._round_of))
-        return float(np.sum(values[descending[self._is_among_first]]))
-
-    def _close(self, pairs: IntArray) -> None:
-        closing = pairs[self._is_open[pairs]]
-        np.subtract.at(self._open_copies, self.context_of[closing], 1)
-        self._is_open[closing] = False
-
-
-def _distinct(contexts: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the distinct rows in order of appearance, and where each row is among them."""
-    _, first, inverse = np.unique(contexts, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return contexts[first[order]], np.argsort(order)[inverse.ravel()]
+        They are the diagonal of σ²I - σ⁴(K + σ²I)⁻¹. With a kernel that has white noise of its own
+        they are less than `variances` of the same pairs.
+        """
+        n, noise = len(self.chosen), self._noise_variance
+        L = np.tril(self._W[:n, self.chosen].T, -1) + np.diag(self._diagonal)
+        inverse = solve_triangular(L, np.eye(n), lower=True, check_finite=False)
+        return np.asarray(noise - noise**2 * (inverse**2).sum(axis=0))
 
 
 def _as_rounds(rounds: Sequence[ArrayLike]) -> list[FloatArray]:

@@ -64,12 +64,8 @@ def linear_rate(
     """Return √(λ* D K T), how regret grows with a linear kernel (Corollary 1).
 
     Up to a constant and powers of log T: a curve to draw beside measured regret, not a bound.
-
-    Args:
-        rounds: T, a number or numbers, shape (N,).
-        k: K, the most base arms in a super arm.
-        dimension: D of the contexts.
-        largest_eigenvalue: λ*(K).
+    `rounds` is T, a number or numbers, shape (N,); `k`, `dimension` and `largest_eigenvalue` are
+    K, D and λ*.
 
     Examples:
         >>> linear_rate([100, 400], k=2, dimension=2)

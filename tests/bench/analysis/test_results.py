@@ -5,8 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from oclok.bench.analysis.results import load
-from oclok.bench.analysis.tables import write_table
+from oclok.bench.analysis.tables import load, write_table
 from oclok.errors import DataError
 
 

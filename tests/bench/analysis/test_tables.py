@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oclok.bench import Crowdsourcing
 from oclok.bench.analysis import complete, summarise
-from oclok.bench.problems import Crowdsourcing
 from oclok.bench.simulation import simulate
 from oclok.errors import InputError
 from oclok.policies import Random

@@ -12,7 +12,7 @@ import pytest
 from oclok import __main__
 from oclok.bench import cli
 from oclok.bench.analysis.tables import read_table
-from oclok.bench.experiments import EXPERIMENTS, backends
+from oclok.bench.experiments import EXPERIMENTS, runner
 
 SMALL = ("--rounds", "6", "--repeats", "1", "--policies", "random,cc-mab", "--jobs", "1")
 
@@ -135,7 +135,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_next_call_does(oclok, monkeypatch, tmp
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(oclok, monkeypatch, tmp_path, arguments, message):
-    monkeypatch.setattr(backends, "PATIENCE", 0.3)
+    monkeypatch.setattr(runner, "PATIENCE", 0.3)
     code, out, err = oclok(*arguments)
     assert code == 2
     assert out == ""
@@ -158,7 +158,7 @@ def test_other_settings_add_runs_and_fresh_deletes_those_that_are_there(oclok, t
 MINE = """
 from oclok.bench.experiments import Experiment, PolicySpec, sweep
 from oclok.policies import CUCB, Random
-from oclok.bench.problems import Channels
+from oclok.bench import Channels
 
 MINE = Experiment(
     name="mine",

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from oclok.bench import problems
+from oclok import bench
 from oclok.bench.datasets import CATALOGUE, check
 from oclok.errors import DataError
 
@@ -13,12 +14,12 @@ needs_data = pytest.mark.skipif(not DATA.exists(), reason="no real data here")
 
 
 def test_every_data_set_belongs_to_a_simulation_and_has_a_home():
-    names = {getattr(problems, name).name for name in ("Crowdsourcing", "Movies")}
-    for dataset in CATALOGUE:
-        assert dataset.simulation in names
-        assert dataset.home.startswith("https://")
-        assert all([dataset.name, dataset.size, dataset.licence, dataset.give])
-    assert {dataset.simulation for dataset in CATALOGUE} == names
+    names = {getattr(bench, name).name for name in ("Crowdsourcing", "Movies")}
+    for dataset in CATALOGUE.strip().split("\n\n"):
+        title, home, size, licence, give = dataset.splitlines()
+        assert re.search(r"`oclok run (\w+)`", title)[1] in names
+        assert "get it from  https://" in home
+        assert [line.split()[0] for line in (size, licence, give)] == ["size", "licence", "give"]
 
 
 def test_nothing_at_a_path_is_a_data_error(tmp_path):

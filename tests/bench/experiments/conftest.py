@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
+from oclok.bench import Channels
 from oclok.bench.experiments import Experiment, PolicySpec
 from oclok.bench.experiments.simulations import oclok_ucb
-from oclok.bench.problems import Channels
 from oclok.policies import ACCUCB, Random
 
 

@@ -7,8 +7,8 @@ import pytest
 from joblib import delayed
 from threadpoolctl import threadpool_info
 
-from oclok.bench.experiments import backends
-from oclok.bench.experiments.backends import workers
+from oclok.bench.experiments import runner
+from oclok.bench.experiments.runner import workers
 from oclok.errors import ExperimentError, InputError
 
 
@@ -43,7 +43,7 @@ def test_a_worker_that_dies_is_an_error_that_says_what_to_try():
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://here"])
 def test_a_cluster_that_is_not_there_is_an_error(monkeypatch, address):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(backends, "PATIENCE", 0.3)
+    monkeypatch.setattr(runner, "PATIENCE", 0.3)
     with (
         pytest.raises(ExperimentError, match=f"no Dask scheduler at {address}"),
         workers(None, address),
@@ -62,14 +62,14 @@ def test_a_cluster_without_dask_is_an_error(monkeypatch):
 
 def test_a_cluster_without_workers_and_one_with_another_oclok_are_errors(monkeypatch):
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(backends, "PATIENCE", 1)
+    monkeypatch.setattr(runner, "PATIENCE", 1)
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster:
         address = cluster.scheduler_address
         with pytest.raises(ExperimentError, match="has no workers"), workers(None, address):
             pass
         cluster.scale(1)
-        monkeypatch.setattr(backends, "__version__", "9.9")
-        monkeypatch.setattr(backends, "_version", lambda: "0.0")
+        monkeypatch.setattr(runner, "__version__", "9.9")
+        monkeypatch.setattr(runner, "_version", lambda: "0.0")
         with (
             pytest.raises(ExperimentError, match=r"have oclok 0\.0; install 9\.9"),
             workers(None, address),

@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+from oclok.bench import Channels
 from oclok.bench.experiments import EXPERIMENTS, Experiment, PolicySpec
 from oclok.bench.experiments.base import seeds
-from oclok.bench.problems import Channels
 from oclok.errors import ExperimentError, InputError
 from oclok.policies import Random
 

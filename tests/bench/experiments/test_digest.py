@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
+from oclok.bench import Channels
 from oclok.bench.experiments import EXPERIMENTS
 from oclok.bench.experiments.digest import digest
-from oclok.bench.problems import Channels
 from oclok.bench.simulation import simulate
 from oclok.policies import OClokUCB, Random
 from oclok.posterior import DictionaryPosterior

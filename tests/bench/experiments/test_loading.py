@@ -13,7 +13,7 @@ import numpy as np
 import helper_of_mine
 from oclok.bench.experiments import Experiment, PolicySpec, sweep
 from oclok.policies import Belief, CUCB, Policy, Random
-from oclok.bench.problems import Channels
+from oclok.bench import Channels
 
 
 class Fixed(Policy):

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import oclok
+from oclok.bench import Channels, Movies
 from oclok.bench.analysis import load
 from oclok.bench.experiments import EXPERIMENTS, Experiment, PolicySpec, play, run
 from oclok.bench.experiments.simulations import oclok_ucb
-from oclok.bench.problems import Channels, Movies
 from oclok.errors import ExperimentError
 from oclok.policies import CUCB, Random
 

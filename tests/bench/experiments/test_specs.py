@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
+from oclok.bench import Channels
 from oclok.bench.experiments import PolicySpec, sweep
 from oclok.bench.experiments.specs import as_key, show
-from oclok.bench.problems import Channels
 from oclok.errors import ExperimentError
 from oclok.policies import ACCUCB, CCMAB, OClokUCB, Random
 from oclok.posterior import SparsePosterior

@@ -13,9 +13,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PathCollection
 
-from oclok.bench import figures
+from oclok.bench import Crowdsourcing, figures
 from oclok.bench.analysis import compare, measures
-from oclok.bench.problems import Crowdsourcing
 from oclok.bench.simulation import simulate
 from oclok.errors import InputError
 from oclok.policies import CUCB

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oclok.bench.problems import (
+from oclok.bench import (
     Channels,
     Codependency,
     Crowdsourcing,
@@ -89,8 +89,8 @@ def test_rounds_have_the_shapes_that_the_problem_promises(make):
 def test_a_problem_says_what_it_is_and_which_data_it_runs_on(make):
     problem = make(rounds=1, seed=0)
     assert problem.data_name
-    assert problem.name in problem.description
-    assert problem.data_name in problem.description
+    assert problem.name in repr(problem)
+    assert problem.data_name in repr(problem)
     assert problem.notes == ""
 
 

@@ -41,7 +41,7 @@ def test_it_changes_when_it_is_told_to():
 
 def test_it_says_when_it_changes():
     assert Drift(rounds=9, points=200).change_after == 4
-    assert "after 4 rounds" in Drift(rounds=9, points=200).description
+    assert "after 4 rounds" in repr(Drift(rounds=9, points=200))
 
 
 def test_iterating_twice_gives_the_same_rounds():

@@ -37,7 +37,7 @@ def test_a_round_has_no_edge_twice(rounds):
 def test_contexts_are_those_of_ratings_that_exist(rounds):
     # An independent transcription: every x_ij there is, from dense matrices.
     ratings = synthetic()
-    weights = np.zeros((ratings.number_of_users, len(ratings.genres)))
+    weights = np.zeros((ratings.users.max() + 1, len(ratings.genres)))
     weights[ratings.users, ratings.movies] = (ratings.stars.astype(float) - 0.5) / 4.5
     profiles = weights @ ratings.genres / np.bincount(ratings.users)[:, None]
     possible = (profiles @ ratings.genres.T / 10)[ratings.users, ratings.movies]

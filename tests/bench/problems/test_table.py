@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oclok.bench.problems import Table
+from oclok.bench import Table
 from oclok.bench.simulation import simulate
 from oclok.errors import DataError, InputError
 from oclok.policies import Random

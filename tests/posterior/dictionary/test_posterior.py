@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from oclok import persistence
-from oclok.bench.problems import Crowdsourcing
+from oclok.bench import Crowdsourcing
 from oclok.errors import OclokError
 from oclok.oracles import Knapsack, Matching, Partition, TopK
 from oclok.oracles.base import Oracle

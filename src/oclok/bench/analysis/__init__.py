@@ -7,7 +7,6 @@ from oclok.extras import needs
 with needs("bench"):
     from oclok.bench.analysis.measures import summarise
     from oclok.bench.analysis.paired import compare
-    from oclok.bench.analysis.results import Results, load
-    from oclok.bench.analysis.tables import complete
+    from oclok.bench.analysis.tables import Results, complete, load
 
 __all__ = ["Results", "compare", "complete", "load", "summarise"]

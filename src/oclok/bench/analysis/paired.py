@@ -20,32 +20,23 @@ from oclok.bench.analysis import measures
 from oclok.bench.analysis.tables import complete
 from oclok.errors import InputError
 from oclok.typing import FloatArray
-from oclok.validation import as_count, as_probability
 
 #: With fewer repeats, intervals are Student's: resamples of a few repeats often have next to no
 #: spread, which makes some bootstrap-t intervals absurdly wide.
 LEAST_RESAMPLED = 10
 
+#: Of the intervals, and how many resamples they are made of.
+LEVEL, RESAMPLES = 0.95, 10_000
 #: Family-wise error rate that "significant" stands for.
 SIGNIFICANCE = 0.05
 
 
-def compare(
-    table: pd.DataFrame,
-    reference: str | None = None,
-    *,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> pd.DataFrame:
+def compare(table: pd.DataFrame, reference: str | None = None) -> pd.DataFrame:
     """Compare the final cumulative regret of each policy with that of a `reference`.
 
     Args:
         table: of `run`, or of `simulate` with columns `policy` and `repeat`.
         reference: label of a policy; the first one if left out.
-        level: of the confidence intervals.
-        resamples: of the bootstrap.
-        seed: of the bootstrap.
 
     Returns:
         Table indexed by `variant` and `policy`, without the reference. Columns are
@@ -58,14 +49,12 @@ def compare(
         - `p_value`: of the paired t-test that the mean difference is 0,
         - `p_holm`: the same, corrected by Holm's method for the number of policies in the variant.
 
-        Intervals are bootstrap-t (Efron and Tibshirani 1993, chapter 12), or Student's with fewer
-        than `LEAST_RESAMPLED` repeats. With one repeat, intervals and p-values are NaN.
+        Intervals are of 95%: bootstrap-t (Efron and Tibshirani 1993, chapter 12), or Student's
+        with fewer than `LEAST_RESAMPLED` repeats. With one repeat, they and p-values are NaN.
     """
-    as_probability(level, "level")
-    as_count(resamples, "resamples")
     table = complete(table)
     reference = choose_reference(table, reference)
-    rng = np.random.default_rng(as_count(seed, "seed", least=0))
+    rng = np.random.default_rng(0)
     keys = ["variant", "repeat", "policy"]
     finals = measures.longest_runs(table).groupby(keys)["regret"].sum().unstack()
     rows = {}
@@ -74,7 +63,7 @@ def compare(
         for policy in measures.policies(table):
             pair = wide[[policy, reference]].dropna().to_numpy()
             if policy != reference and len(pair):
-                rows[variant, policy] = _row(pair[:, 0], pair[:, 1], level, resamples, rng)
+                rows[variant, policy] = _row(pair[:, 0], pair[:, 1], rng)
     index = pd.MultiIndex.from_tuples(list(rows), names=["variant", "policy"])
     result = pd.DataFrame(list(rows.values()), index=index, columns=_COLUMNS)
     result["p_holm"] = result.groupby(level="variant", sort=False)["p_value"].transform(holm)
@@ -104,19 +93,17 @@ def holm(p_values: pd.Series) -> pd.Series:
     return pd.Series(corrected, known.index).reindex(p_values.index)
 
 
-def bootstrap_interval(
-    values: FloatArray, level: float, resamples: int, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Return the bootstrap-t interval of the mean of independent `values`, shape (n,)."""
+def bootstrap_interval(values: FloatArray, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the bootstrap-t interval of 95% of the mean of independent `values`, shape (n,)."""
     n = len(values)
     if n < 2:
         return np.nan, np.nan
     mean, error = values.mean(), values.std(ddof=1) / np.sqrt(n)
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     if n < LEAST_RESAMPLED:
         margin = float(stdtrit(n - 1, 1 - tail)) * error
         return mean - margin, mean + margin
-    drawn = values[rng.integers(0, n, (resamples, n))]
+    drawn = values[rng.integers(0, n, (RESAMPLES, n))]
     errors = drawn.std(axis=1, ddof=1) / np.sqrt(n)
     varied = errors > 1e-12 * error  # one value n times over says nothing of the spread
     if error == 0 or not varied.any():
@@ -133,16 +120,14 @@ _COLUMNS = [
 ]
 
 
-def _row(
-    ours: FloatArray, theirs: FloatArray, level: float, resamples: int, rng: np.random.Generator
-) -> list[float]:
+def _row(ours: FloatArray, theirs: FloatArray, rng: np.random.Generator) -> list[float]:
     difference = ours - theirs
-    low, high = bootstrap_interval(difference, level, resamples, rng)
+    low, high = bootstrap_interval(difference, rng)
     ratio = ratio_low = ratio_high = np.nan
     if min(ours.min(), theirs.min()) > 0:
         logs = np.log(ours / theirs)
         ratio = float(np.exp(logs.mean()))
-        ratio_low, ratio_high = np.exp(bootstrap_interval(logs, level, resamples, rng))
+        ratio_low, ratio_high = np.exp(bootstrap_interval(logs, rng))
     return [
         *(len(ours), ours.mean(), theirs.mean(), difference.mean(), low, high),
         *(ratio, ratio_low, ratio_high, _t_test(difference)),

@@ -40,16 +40,8 @@ def data(context: typer.Context) -> None:
 
     `oclok data check PATH` says whether a copy is good; `oclok run … --data PATH` uses it.
     """
-    if context.invoked_subcommand is not None:
-        return
-    for item in datasets.CATALOGUE:
-        print(
-            f"{item.name}, for `oclok run {item.simulation}`\n"
-            f"  get it from  {item.home}\n"
-            f"  size         {item.size}\n"
-            f"  licence      {item.licence}\n"
-            f"  give         --data {item.give}\n"
-        )
+    if context.invoked_subcommand is None:
+        print(datasets.CATALOGUE)
 
 
 @data_app.command()

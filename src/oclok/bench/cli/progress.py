@@ -41,22 +41,14 @@ def progress_on(console: Console, name: str) -> Iterator[Callable[[Progress], No
 
 def _lines(console: Console, name: str) -> Callable[[Progress], None]:
     """Return a function that prints a line every `PAUSE` seconds, and the last one."""
-    start, done_before, due = 0.0, -1, 0.0
+    due = 0.0
 
     def show(now: Progress) -> None:
-        nonlocal start, done_before, due
-        clock = monotonic()
-        if done_before < 0:
-            start, done_before = clock, now.done
-        if clock < due and now.done < now.total:
-            return
-        due = clock + PAUSE
-        line = f"{name}: {now.done / now.total:.0%}"
-        if now.running and now.done > done_before:
-            left = (clock - start) / (now.done - done_before) * (now.total - now.done)
-            line += f", about {left:.0f} s left"
-        if now.running:
-            line += f", running {', '.join(now.running)}"
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        nonlocal due
+        if monotonic() >= due or now.done == now.total:
+            due = monotonic() + PAUSE
+            running = f", running {', '.join(now.running)}" if now.running else ""
+            line = f"{name}: {now.done / now.total:.0%}{running}"
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
 
     return show

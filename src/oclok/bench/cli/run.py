@@ -19,10 +19,10 @@ from oclok.bench.experiments import (
     Experiment,
     Settings,
     find_experiment,
-    published,
     table_experiment,
 )
 from oclok.bench.experiments import run as run_experiment
+from oclok.bench.experiments.published import quirks
 from oclok.errors import ExperimentError
 
 RESULTS = Path("results")
@@ -136,13 +136,13 @@ def run(
     if help_:
         print(context.get_help())
         Console().print(policies_table(chosen))
-        for name, sentence in published.in_scripts(chosen).items():
+        for name, sentence in quirks.in_scripts(chosen).items():
             print(f"--quirk {name}: {sentence}")
         return
-    home = _usual_folder(quick)
+    home = RESULTS / "quick" if quick else RESULTS  # a look is not in the way of the real thing
     if as_published or quirk:
-        chosen = published.as_published(chosen, quirk or ())
-        home /= "+".join(quirk) if quirk else published.FOLDER
+        chosen = quirks.as_published(chosen, quirk or ())
+        home /= "+".join(quirk) if quirk else quirks.FOLDER
     settings = chosen.settings(
         rounds=rounds,
         repeats=repeats,
@@ -180,13 +180,13 @@ def paper(
     also run with the quirks of the paper's scripts, and the index page compares the two; each
     repeat has a draw of its own there, as one draw for all of them would decide nothing.
     """
-    folder = output or _usual_folder(quick)
+    folder = output or (RESULTS / "quick" if quick else RESULTS)
     planned = [(folder / experiment.name, experiment) for experiment in PAPER]
     for experiment in PAPER if as_published else ():
-        names = [name for name in published.in_scripts(experiment) if name != published.ONE_DRAW]
+        names = [name for name in quirks.in_scripts(experiment) if name != quirks.ONE_DRAW]
         if names:
-            place = folder / published.FOLDER / experiment.name
-            planned.append((place, published.as_published(experiment, names)))
+            place = folder / quirks.FOLDER / experiment.name
+            planned.append((place, quirks.as_published(experiment, names)))
     with _interruptible(folder):
         for place, experiment in planned:
             settings = experiment.settings(
@@ -242,11 +242,6 @@ def _run_and_report(
 def _split(given: list[str] | None) -> list[str]:
     """Return the names in an option that may be repeated and may have several, with commas."""
     return [name for names in given or [] for name in names.split(",")]
-
-
-def _usual_folder(quick: bool) -> Path:
-    # A look must not be in the way of the real thing.
-    return RESULTS / "quick" if quick else RESULTS
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
-from rich.table import Table
+from rich.table import Column, Table
 
 from oclok.bench.analysis import compare, summarise
 from oclok.bench.analysis.tables import records, show_number, show_probability, show_time
@@ -57,9 +58,8 @@ def paired_table(results: pd.DataFrame, reference: str) -> Table | None:
 
 def experiments_table(experiments: Iterable[Experiment]) -> Table:
     """Return what can be run."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("experiment", "rounds", "repeats", "policies", "about"):
-        table.add_column(heading, no_wrap=heading == "experiment")
+    name, others = Column("experiment", no_wrap=True), ("rounds", "repeats", "policies", "about")
+    table = Table(name, *others, box=None, pad_edge=False)
     for experiment in experiments:
         counts = (experiment.rounds, experiment.repeats, len(experiment.policies))
         table.add_row(experiment.name, *map(str, counts), experiment.title)
@@ -69,9 +69,8 @@ def experiments_table(experiments: Iterable[Experiment]) -> Table:
 def policies_table(experiment: Experiment) -> Table:
     """Return the policies of an experiment."""
     title = f"Policies of {experiment.name}, for --policies"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for heading in ("policy", "label", "parameters"):
-        table.add_column(heading, overflow="fold")
+    columns = [Column(name, overflow="fold") for name in ("policy", "label", "parameters")]
+    table = Table(*columns, title=title, title_justify="left", box=None, pad_edge=False)
     for spec in experiment.policies:
         words = (f"{name}={value}" for name, value in spec.parameters.items())
         table.add_row(spec.key, spec.label, ", ".join(words))
@@ -82,12 +81,12 @@ def _table(
     title: str, headings: Iterable[str], rows: Sequence[tuple[str, ...]], caption: str
 ) -> Table:
     """Return a table of (variant, policy, …) with a section per variant."""
-    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
     first = 0 if len({variant for variant, *_ in rows}) > 1 else 1
-    for heading in ("variant", "policy")[first:]:
-        table.add_column(heading, overflow="fold")  # an ellipsis would hide what a sweep varies
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    # An ellipsis would hide what a sweep varies.
+    columns = [Column(name, overflow="fold") for name in ("variant", "policy")[first:]]
+    columns += [Column(name, justify="right") for name in headings]
+    left: Any = {"title_justify": "left", "caption_justify": "left"}
+    table = Table(*columns, title=title, caption=caption, **left)
     before = ""
     for variant, *cells in rows:
         if before not in ("", variant):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from oclok.bench.datasets.catalogue import CATALOGUE, Dataset, check
+from oclok.bench.datasets.catalogue import CATALOGUE, check
 
-__all__ = ["CATALOGUE", "Dataset", "check"]
+__all__ = ["CATALOGUE", "check"]

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from oclok.bench.datasets import foursquare, movielens
 from oclok.errors import DataError
 
-_FOURSQUARE = "https://sites.google.com/site/yangdingqi/home/foursquare-dataset"
-_RESEARCH = "research use with citation; commercial use only with permission of GroupLens"
+#: The data sets that the simulations can use, the paper's own first; what `oclok data` prints.
+CATALOGUE = """\
+Foursquare Tokyo, for `oclok run crowdsourcing`
+  get it from  https://sites.google.com/site/yangdingqi/home/foursquare-dataset
+  size         25 MB zipped; 573,703 check-ins
+  licence      none stated; cite Yang et al. (2015)
+  give         --data dataset_TSMC2014_TKY.txt
 
+Foursquare New York City, for `oclok run crowdsourcing`
+  get it from  https://sites.google.com/site/yangdingqi/home/foursquare-dataset
+  size         25 MB zipped, with Tokyo; 227,428 check-ins
+  licence      none stated; cite Yang et al. (2015)
+  give         --data dataset_TSMC2014_NYC.txt
 
-@dataclass(frozen=True)
-class Dataset:
-    """A data set to download: for which simulation, from where, and what to give as `data=`."""
+MovieLens 25M, for `oclok run movies`
+  get it from  https://grouplens.org/datasets/movielens/25m/
+  size         250 MB zipped; 25 million ratings
+  licence      research use with citation; commercial use only with permission of GroupLens
+  give         --data ml-25m, the folder or the zip file
 
-    name: str
-    simulation: str
-    home: str
-    size: str
-    licence: str
-    give: str
+MovieLens 32M, for `oclok run movies`
+  get it from  https://grouplens.org/datasets/movielens/32m/
+  size         239 MB zipped; 32 million ratings
+  licence      research use with citation; commercial use only with permission of GroupLens
+  give         --data ml-32m, the folder or the zip file
+
+MovieLens Latest Small, for `oclok run movies`
+  get it from  https://grouplens.org/datasets/movielens/latest/
+  size         1 MB zipped; 100,836 ratings, too few users for rounds of 200
+  licence      research use with citation; commercial use only with permission of GroupLens
+  give         --data ml-latest-small, the folder or the zip file
+"""
 
 
 def check(path: str | os.PathLike[str]) -> str:
@@ -34,48 +51,3 @@ def check(path: str | os.PathLike[str]) -> str:
         raise DataError(f"{path}: no such file or folder")
     found = foursquare.load(path)
     return f"{found.name}: {found.checkins.sum():,} check-ins at {found.checkins.size:,} venues"
-
-
-#: The data sets that the simulations can use, the paper's own first.
-CATALOGUE = (
-    Dataset(
-        name="Foursquare Tokyo",
-        simulation="crowdsourcing",
-        home=_FOURSQUARE,
-        size="25 MB zipped; 573,703 check-ins",
-        licence="none stated; cite Yang et al. (2015)",
-        give="dataset_TSMC2014_TKY.txt",
-    ),
-    Dataset(
-        name="Foursquare New York City",
-        simulation="crowdsourcing",
-        home=_FOURSQUARE,
-        size="25 MB zipped, with Tokyo; 227,428 check-ins",
-        licence="none stated; cite Yang et al. (2015)",
-        give="dataset_TSMC2014_NYC.txt",
-    ),
-    Dataset(
-        name="MovieLens 25M",
-        simulation="movies",
-        home="https://grouplens.org/datasets/movielens/25m/",
-        size="250 MB zipped; 25 million ratings",
-        licence=_RESEARCH,
-        give="ml-25m, the folder or the zip file",
-    ),
-    Dataset(
-        name="MovieLens 32M",
-        simulation="movies",
-        home="https://grouplens.org/datasets/movielens/32m/",
-        size="239 MB zipped; 32 million ratings",
-        licence=_RESEARCH,
-        give="ml-32m, the folder or the zip file",
-    ),
-    Dataset(
-        name="MovieLens Latest Small",
-        simulation="movies",
-        home="https://grouplens.org/datasets/movielens/latest/",
-        size="1 MB zipped; 100,836 ratings, too few users for rounds of 200",
-        licence=_RESEARCH,
-        give="ml-latest-small, the folder or the zip file",
-    ),
-)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oclok.bench.datasets.tables import read_columns
+from oclok.bench.datasets.tables import read_table
 from oclok.errors import DataError
 from oclok.typing import FloatArray, IntArray
 
@@ -91,24 +91,23 @@ def load(path: str | os.PathLike[str]) -> CheckIns:
     types = {"latitude": "float64", "longitude": "float64"}
     if path.suffix == ".txt":  # a row per check-in, in which a quote is part of the text
         how = {"sep": "\t", "names": _HEADER, "encoding": "latin-1", "quoting": csv.QUOTE_NONE}
-        rows = read_columns(path, {"venue": "str", **types}, source=str(path), **how)
-        venues = rows.pop("venue").astype(str)
-        _, first, counts = np.unique(venues, return_index=True, return_counts=True)
-        table = {name: column[first] for name, column in rows.items()} | {"checkins": counts}
+        rows = read_table(path, {"venue": str, **types}, source=str(path), **how)
+        venues = rows.groupby("venue")
+        table = venues.first().assign(checkins=venues.size())
     elif path.name.endswith((".csv", ".csv.xz")):
-        table = read_columns(path, {**types, "checkins": "int64"}, source=str(path))
+        table = read_table(path, {**types, "checkins": "int64"}, source=str(path))
     else:
         raise DataError(f"{path}: check-ins are read from .txt, .csv or .csv.xz files")
-    if not (np.isfinite(table["latitude"]) & np.isfinite(table["longitude"])).all():
+    degrees = table[["longitude", "latitude"]].to_numpy()
+    if not np.isfinite(degrees).all():
         raise DataError(f"{path}: has venues without a location; get a fresh copy")
     if table["checkins"].min() < 1:
         raise DataError(f"{path}: has venues with less than one check-in; get a fresh copy")
-    degrees = np.column_stack([table["longitude"], table["latitude"]])
     low, high = degrees.min(axis=0), degrees.max(axis=0)
     if (low == high).any():
         raise DataError(f"{path}: all venues are on one line; they cannot be scaled to [0, 1]²")
     name = f"Foursquare {path.name.split('.')[0]}"
-    return CheckIns(name, (degrees - low) / (high - low), table["checkins"].astype(np.intp))
+    return CheckIns(name, (degrees - low) / (high - low), table["checkins"].to_numpy(np.intp))
 
 
 @cache

@@ -71,11 +71,6 @@ class Ratings:
     def __len__(self) -> int:
         return int(self.users.size)
 
-    @property
-    def number_of_users(self) -> int:
-        """U."""
-        return int(self.users.max()) + 1 if len(self) else 0
-
     def starts(self) -> IntArray:
         """Return where the ratings of each movie start, and N; shape (V + 1,)."""
         return np.searchsorted(self.movies, np.arange(len(self.genres) + 1))

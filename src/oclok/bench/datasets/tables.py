@@ -1,27 +1,27 @@
-"""Delimited text files to NumPy arrays, in batches and with errors that say what to do."""
+"""Delimited text files to tables, in batches and with errors that say what to do."""
 
 from __future__ import annotations
 
 import lzma
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import IO, TYPE_CHECKING, Any
 
 from oclok.errors import DataError
 from oclok.extras import needs
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: Rows that are held at once.
 ROWS = 1_000_000
 
-Columns: TypeAlias = dict[str, NDArray[Any]]
-
 
 def read_batches(
-    file: IO[bytes] | Path, types: Mapping[str, str], *, source: str, **how: Any
-) -> Iterator[Columns]:
+    file: IO[bytes] | Path, types: Mapping[str, Any], *, source: str, **how: Any
+) -> Iterator[pd.DataFrame]:
     """Yield columns of a delimited text file, a million rows at a time.
 
     Args:
@@ -32,25 +32,23 @@ def read_batches(
     """
     with needs("bench"):
         import pandas as pd
-    dtypes = dict[str, Any](types)
+    rows = 0
+    how = {"usecols": list(types), "dtype": types, "keep_default_na": False, **how}
     try:
-        for chunk in pd.read_csv(
-            file, usecols=list(types), dtype=dtypes, keep_default_na=False, chunksize=ROWS, **how
-        ):
-            yield {name: chunk[name].to_numpy() for name in types}
-    except (ValueError, EOFError, OSError, lzma.LZMAError) as reason:
-        seen = " ".join(str(reason).split())
+        for batch in pd.read_csv(file, chunksize=ROWS, **how):
+            rows += len(batch)
+            yield batch
+    except (ValueError, EOFError, OSError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as why:
+        seen = " ".join(str(why).split())
         raise DataError(
             f"{source}: not a table with the columns {', '.join(types)}; get a fresh copy ({seen})"
         ) from None
-
-
-def read_columns(
-    file: IO[bytes] | Path, types: Mapping[str, str], *, source: str, **how: Any
-) -> Columns:
-    """Return whole columns of a delimited text file; see `read_batches`."""
-    batches = list(read_batches(file, types, source=source, **how))
-    columns = {name: np.concatenate([batch[name] for batch in batches]) for name in types}
-    if not len(next(iter(columns.values()))):
+    if not rows:
         raise DataError(f"{source}: has no rows; get a fresh copy")
-    return columns
+
+
+def read_table(file: IO[bytes] | Path, types: Mapping[str, Any], **how: Any) -> pd.DataFrame:
+    """Return whole columns of a delimited text file; see `read_batches`."""
+    with needs("bench"):
+        import pandas as pd
+    return pd.concat(read_batches(file, types, **how))

@@ -115,17 +115,14 @@ class Experiment:
             )
         for variant, make in self.variants.items():
             if not callable(make):
-                raise ExperimentError(
-                    f"{self.name}: variant {variant!r} must be a problem class or factory; "
-                    f"got {make!r}"
-                )
+                wanted = f"variant {variant!r} must be a problem class or factory"
+                raise ExperimentError(f"{self.name}: {wanted}; got {make!r}")
         if not self.policies:
             raise ExperimentError(f"{self.name}: has no policies; at least one is needed")
         for spec in self.policies:
             if not isinstance(spec, PolicySpec):
-                raise ExperimentError(
-                    f"{self.name}: policies must be PolicySpec objects; got {spec!r}"
-                )
+                wanted = "policies must be PolicySpec objects"
+                raise ExperimentError(f"{self.name}: {wanted}; got {spec!r}")
         check_distinct(self.name, "policies", [spec.label for spec in self.policies])
         check_distinct(self.name, "variants", self.variants)
 
@@ -152,12 +149,11 @@ class Experiment:
         for name in chosen.keys() - self.options.keys():
             raise ExperimentError(f"{self.name} takes no --{name}; leave it out")
         known = {spec.key: spec.label for spec in self.policies}
-        for policy in policies:
-            if as_key(policy) not in known:
-                raise ExperimentError(
-                    f"{self.name} has no policy {policy!r}; it has {', '.join(known)}"
-                )
-        wanted = {as_key(policy) for policy in policies} or known
+        wanted = {as_key(policy): policy for policy in policies} or known
+        for key, policy in wanted.items():
+            if key not in known:
+                there = ", ".join(known)
+                raise ExperimentError(f"{self.name} has no policy {policy!r}; it has {there}")
         return Settings(
             rounds=as_count(rounds, "rounds"),
             repeats=as_count(repeats, "repeats"),

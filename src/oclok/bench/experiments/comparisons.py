@@ -17,39 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from oclok import bench, policies
 from oclok.bench.experiments.base import Experiment
 from oclok.bench.experiments.simulations import BERNOULLI_STD
 from oclok.bench.experiments.specs import PolicySpec, sweep
 from oclok.bench.labels import ACC, CC, OCLOK, RANDOM
-from oclok.bench.problems import (
-    Channels,
-    Codependency,
-    Crowdsourcing,
-    Drift,
-    Movies,
-    Problem,
-    Table,
-)
 from oclok.errors import ExperimentError
-from oclok.policies import (
-    ACCUCB,
-    C2UCB,
-    CCMAB,
-    CUCB,
-    UCB,
-    BayesUCB,
-    Discount,
-    EpsilonGreedy,
-    GPPolicy,
-    LinearThompson,
-    OClokUCB,
-    Policy,
-    Random,
-    ThompsonSampling,
-    Window,
-)
+from oclok.policies import BayesUCB, GPPolicy, OClokUCB, Policy, ThompsonSampling
 
 REFIT_EVERY = 50
+DISCOUNT = policies.Discount(0.95)
 #: What the features leave unexplained, as a share of the standard deviation of the outcomes.
 NOISE_SHARE = 0.3
 LENGTHSCALE = 0.3
@@ -58,7 +35,7 @@ MOST_SPLIT = 8
 
 
 def gp_policy(
-    problem: Problem,
+    problem: bench.Problem,
     seed: np.random.SeedSequence,
     *,
     cls: type[GPPolicy],
@@ -68,7 +45,7 @@ def gp_policy(
     """Make a GP policy of class `cls` with the noise of the problem."""
     from sklearn.gaussian_process.kernels import RBF
 
-    noise_std = BERNOULLI_STD if isinstance(problem, Movies) else 0.1
+    noise_std = BERNOULLI_STD if isinstance(problem, bench.Movies) else 0.1
     lengthscale = getattr(problem, "lengthscale", 1.0) if right_kernel else 1.0
     if cls is ThompsonSampling:
         arguments["seed"] = seed
@@ -83,10 +60,10 @@ COMPARISON = Experiment(
     name="policies",
     title="Every policy on every problem",
     variants={
-        "crowdsourcing": Crowdsourcing,
-        **{f"l={x:g}": partial(Codependency, lengthscale=x) for x in (0.1, 0.5, 1)},
-        "movies": partial(Movies, oracle="exact"),
-        "channels": Channels,
+        "crowdsourcing": bench.Crowdsourcing,
+        **{f"l={x:g}": partial(bench.Codependency, lengthscale=x) for x in (0.1, 0.5, 1)},
+        "movies": partial(bench.Movies, oracle="exact"),
+        "channels": bench.Channels,
     },
     policies=[
         _gp(OCLOK, OClokUCB),
@@ -97,10 +74,10 @@ COMPARISON = Experiment(
         _gp("Thompson", ThompsonSampling),
         _gp("Thompson right kernel", ThompsonSampling, right_kernel=True),
         _gp("Thompson refit", ThompsonSampling, refit_every=REFIT_EVERY),
-        *sweep(ACCUCB, label=ACC),
-        *sweep(CCMAB, label=CC),
-        *sweep(CUCB, label="CUCB", cells=3),  # as many a side as CC-MAB has at the paper's horizons
-        *sweep(Random, label=RANDOM),
+        *sweep(policies.ACCUCB, label=ACC),
+        *sweep(policies.CCMAB, label=CC),
+        *sweep(policies.CUCB, label="CUCB", cells=3),  # CC-MAB has as many a side
+        *sweep(policies.Random, label=RANDOM),
     ],
     rounds=300,
     repeats=10,
@@ -110,13 +87,15 @@ COMPARISON = Experiment(
 DRIFT = Experiment(
     name="drift",
     title="A world that moves: f is another sample from halfway on",
-    variants={"": Drift},
+    variants={"": bench.Drift},
     policies=[
         _gp(OCLOK, OClokUCB),
         _gp("Bayes-UCB", BayesUCB, right_kernel=True),
-        _gp("Bayes-UCB discount", BayesUCB, right_kernel=True, forget=Discount(0.95)),
-        _gp("Bayes-UCB window", BayesUCB, right_kernel=True, forget=Window(200)),
-        _gp("Thompson discount", ThompsonSampling, right_kernel=True, forget=Discount(0.95)),
+        _gp("Bayes-UCB discount", BayesUCB, right_kernel=True, forget=DISCOUNT),
+        _gp("Bayes-UCB window", BayesUCB, right_kernel=True, forget=policies.Window(200)),
+        _gp(
+            "Thompson discount", ThompsonSampling, right_kernel=True, forget=policies.Discount(0.95)
+        ),
     ],
     rounds=200,
     shares_problem=True,
@@ -132,19 +111,15 @@ def table_experiment(
 ) -> Experiment:
     """Return the experiment that compares all policies on a CSV or Parquet file.
 
-    Args:
-        data: the file; one row per arm and round.
-        k: how many arms are picked in a round.
-        round_column: says which round a row belongs to.
-        outcome_column: has the outcomes.
-        features: columns that are features; all others if there are none.
+    It has one row per arm and round; `k` arms are picked in each. `features` are the columns that
+    are features; all but the other two if there are none.
     """
     if data is None or k is None:
         raise ExperimentError("table needs a file and a number: --data my.csv --k 5")
     columns: dict[str, Any] = {"round": round_column, "outcome": outcome_column}
     if features:
         columns["features"] = tuple(features)
-    problem = Table.from_file(data, k=k, **columns)
+    problem = bench.Table.from_file(data, k=k, **columns)
     return Experiment(
         name="table",
         title=f"Policies on {Path(data).name}",
@@ -157,11 +132,11 @@ def table_experiment(
 
 def _table(
     rounds: int, seed: np.random.SeedSequence, data: str, k: int, columns: Mapping[str, Any]
-) -> Problem:
-    return Table.from_file(data, **columns, k=k, rounds=rounds, seed=seed).scaled()
+) -> bench.Problem:
+    return bench.Table.from_file(data, **columns, k=k, rounds=rounds, seed=seed).scaled()
 
 
-def _policies(problem: Table) -> list[PolicySpec]:
+def _policies(problem: bench.Table) -> list[PolicySpec]:
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
     from sklearn.linear_model import Ridge
 
@@ -172,15 +147,17 @@ def _policies(problem: Table) -> list[PolicySpec]:
     kernel = ConstantKernel(size**2) + ConstantKernel(scale**2) * RBF(LENGTHSCALE)
     gp = {"kernel": kernel, "noise_std": noise_std}
     return [
-        *sweep(UCB, label="UCB"),
+        *sweep(policies.UCB, label="UCB"),
         *sweep(OClokUCB, label=OCLOK, **gp),
         *sweep(BayesUCB, label="Bayes-UCB", **gp),
         *sweep(BayesUCB, label="Bayes-UCB refit", refit_every=REFIT_EVERY, **gp),
         *sweep(ThompsonSampling, label="Thompson", **gp),
-        *sweep(C2UCB, label="C2UCB", width=scale),
-        *sweep(LinearThompson, label="Linear Thompson", noise_std=noise_std, prior_std=size),
-        *sweep(EpsilonGreedy, label="ε-greedy ridge", regressor=Ridge()),
-        *(sweep(ACCUCB, label=ACC) if problem.dimension <= MOST_SPLIT else []),
-        *sweep(CCMAB, label=CC),
-        *sweep(Random, label=RANDOM),
+        *sweep(policies.C2UCB, label="C2UCB", width=scale),
+        *sweep(
+            policies.LinearThompson, label="Linear Thompson", noise_std=noise_std, prior_std=size
+        ),
+        *sweep(policies.EpsilonGreedy, label="ε-greedy ridge", regressor=Ridge()),
+        *(sweep(policies.ACCUCB, label=ACC) if problem.dimension <= MOST_SPLIT else []),
+        *sweep(policies.CCMAB, label=CC),
+        *sweep(policies.Random, label=RANDOM),
     ]

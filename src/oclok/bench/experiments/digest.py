@@ -33,12 +33,8 @@ _PARTS = {
     MethodType: ("__func__", "__self__"),
     property: ("fget", "fset", "fdel"),
 }
-_INSTALLED = tuple(
-    {
-        str(Path(sysconfig.get_path(name)).resolve())
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-)
+_FOLDERS = ("stdlib", "platstdlib", "purelib", "platlib")
+_INSTALLED = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in _FOLDERS})
 _HEAP_TYPE = 1 << 9
 
 
@@ -144,11 +140,8 @@ class _Walk:
         return name
 
     def _class(self, cls: type) -> str:
-        members = (
-            f"{name}: {self.value(member)}"
-            for name, member in sorted(vars(cls).items())
-            if not _is_bookkeeping(name, member)
-        )
+        own = {name: x for name, x in sorted(vars(cls).items()) if not _is_bookkeeping(name, x)}
+        members = (f"{name}: {self.value(member)}" for name, member in own.items())
         bases = ", ".join(map(self.value, cls.__bases__))
         return f"class {cls.__module__}.{cls.__qualname__}({bases}) {'; '.join(members)}"
 
@@ -191,20 +184,17 @@ def _is_bookkeeping(name: str, member: object) -> bool:
 
 @functools.cache
 def _code_text(code: CodeType, doc: str | None = None) -> str:
-    constants = [
-        _code_text(constant) if isinstance(constant, CodeType) else _constant(constant)
-        for position, constant in enumerate(code.co_consts)
-        if not (position == 0 and constant == doc)
-    ]
+    constants = []
+    for constant in code.co_consts[1:] if code.co_consts[:1] == (doc,) else code.co_consts:
+        if isinstance(constant, frozenset):  # its order changes from process to process
+            constant = sorted(map(repr, constant))
+        is_code = isinstance(constant, CodeType)
+        constants.append(
+            _code_text(constant) if is_code else f"{type(constant).__name__} {constant!r}"
+        )
     shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return f"{code.co_code.hex()} {shape} {names} {code.co_exceptiontable.hex()} {constants}"
-
-
-def _constant(constant: object) -> str:
-    if isinstance(constant, frozenset):  # its order changes from process to process
-        return f"frozenset {sorted(map(repr, constant))}"
-    return f"{type(constant).__name__} {constant!r}"
 
 
 @functools.cache

@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from oclok.bench.analysis.tables import read_table, write_table
+from oclok.bench.analysis.tables import UNREADABLE, read_table, write_table
 from oclok.bench.experiments.base import Run
 from oclok.errors import ExperimentError
 
@@ -28,11 +27,7 @@ _OURS = ("settings.json", "runs", "results.csv.gz", "figures", "report.html")
 
 
 class ResultsFolder:
-    """Where the runs of one experiment are kept.
-
-    Args:
-        path: the folder; it need not exist.
-    """
+    """Where the runs of one experiment are kept; the folder at `path` need not exist."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -47,16 +42,13 @@ class ResultsFolder:
         if any((self.path / name).exists() for name in _OURS):
             found = self._settings()
             if fresh:
-                self._clear()
+                for path in (self.path / name for name in _OURS):  # and no others
+                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             elif found["experiment"] != settings["experiment"]:
                 raise ExperimentError(
                     f"{self.path}: holds results of {found['experiment']}, not of "
                     f"{settings['experiment']}; give another --output, or --fresh to start over"
                 )
-        try:
-            (self.path / "runs").mkdir(parents=True, exist_ok=True)
-        except OSError as reason:
-            raise _unwritable(self.path, reason) from None
         self._write_settings(settings)
 
     def has(self, run: Run) -> bool:
@@ -99,45 +91,36 @@ class ResultsFolder:
             ) from None
         return dict(found)
 
-    def _clear(self) -> None:
-        """Delete the files of experiments, and no others."""
-        for name in _OURS:
-            path = self.path / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             write(temporary)
             os.replace(temporary, path)
         except OSError as reason:
-            raise _unwritable(path, reason) from None
-        finally:
             temporary.unlink(missing_ok=True)
+            raise ExperimentError(
+                f"{path}: cannot be written ({reason.strerror}); give another --output"
+            ) from None
 
 
 def _merged(attrs: list[Any]) -> dict[Any, Any]:
     """Return the attributes of several tables as those of one."""
     dates = sorted(found["date"] for found in attrs if "date" in found)
-    versions: dict[str, dict[str, None]] = {}
-    for found in attrs:
-        for name, version in found.get("versions", {}).items():
-            versions.setdefault(name, {})[version] = None
+    versions: dict[str, list[str]] = {}
+    for name, version in (pair for found in attrs for pair in found.get("versions", {}).items()):
+        versions.setdefault(name, []).append(version)
     notes = next((found["notes"] for found in attrs if found.get("notes")), "")
-    listed = {name: ", ".join(found) for name, found in versions.items()}
+    listed = {name: ", ".join(dict.fromkeys(found)) for name, found in versions.items()}
     return {"notes": notes, "dates": dates[:1] + dates[-1:], "versions": listed}
 
 
 def _read(path: Path) -> pd.DataFrame:
     try:
         return read_table(path)
-    except (OSError, EOFError, ValueError, zlib.error) as reason:
+    except UNREADABLE as reason:
         seen = str(reason).splitlines()[0]
         raise ExperimentError(
             f"{path}: damaged; delete it and run the experiment again ({seen})"
         ) from None
-
-
-def _unwritable(path: Path, reason: OSError) -> ExperimentError:
-    return ExperimentError(f"{path}: cannot be written ({reason.strerror}); give another --output")

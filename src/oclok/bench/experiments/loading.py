@@ -11,12 +11,12 @@ A file is run as a module of its own, and can import from its folder.
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import runpy
 import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 from oclok.bench.experiments.base import Experiment
 from oclok.errors import ExperimentError
@@ -32,8 +32,8 @@ def find_experiment(name: str, known: Mapping[str, Experiment]) -> Experiment:
             f"there is no experiment {name!r}; there are {', '.join(known)}, and table, for your "
             "own data; or give a file such as my_experiment.py, or module:name"
         )
-    module = _run_file(Path(place)) if place.endswith(".py") else _import(place)
-    found = {name: value for name, value in vars(module).items() if isinstance(value, Experiment)}
+    defined = _run(Path(place)) if place.endswith(".py") else _import(place)
+    found = {name: value for name, value in defined.items() if isinstance(value, Experiment)}
     if variable and variable not in found:
         names = ", ".join(found) or "none"
         raise ExperimentError(f"{place}: has no experiment {variable!r}; it has {names}")
@@ -45,41 +45,31 @@ def find_experiment(name: str, known: Mapping[str, Experiment]) -> Experiment:
     return found[variable or next(iter(found))]
 
 
-def _run_file(path: Path) -> ModuleType:
-    """Run a file as a module of its own, whatever else is called like it."""
+def _run(path: Path) -> dict[str, Any]:
+    """Run a file as a module of its own and return its names.
+
+    The module is not kept in `sys.modules`, so that workers get its classes by value.
+    """
     if not path.is_file():
         raise ExperimentError(f"{path}: no such file")
     file = path.resolve()
-    name = f"experiment_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
     _add_to_path(file.parent)
-    sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        return runpy.run_path(str(file), run_name=f"experiment_{path.stem}")
     except Exception as reason:
         frames = traceback.extract_tb(reason.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == str(file)]
         where = f"line {lines[-1]}, " if lines else ""
         raise ExperimentError(f"{path}: {where}{type(reason).__name__}: {reason}") from reason
-    # Workers cannot import it by name. Joblib has a copy of cloudpickle of its own up to 1.5, and
-    # shares Dask's from then on.
-    for pickler in ("cloudpickle", "joblib.externals.cloudpickle"):
-        if importlib.util.find_spec(pickler) is not None:
-            importlib.import_module(pickler).register_pickle_by_value(module)
-    return module
 
 
-def _import(name: str) -> ModuleType:
+def _import(name: str) -> dict[str, Any]:
     _add_to_path(Path.cwd())
     try:
-        return importlib.import_module(name)
+        return vars(importlib.import_module(name))
     except Exception as reason:
-        raise ExperimentError(
-            f"{name}: cannot be imported ({type(reason).__name__}: {reason})"
-        ) from reason
+        why = f"{type(reason).__name__}: {reason}"
+        raise ExperimentError(f"{name}: cannot be imported ({why})") from reason
 
 
 def _add_to_path(folder: Path) -> None:

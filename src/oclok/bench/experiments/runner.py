@@ -1,11 +1,14 @@
 """Run an experiment: on all cores or a cluster, kept run by run, the same table wherever it ran."""
+# Tested in tests/bench/experiments/test_runner.py: runs.
+# Tested in tests/bench/experiments/test_backends.py: where they are done.
 
 from __future__ import annotations
 
 import os
 import platform
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,14 +17,23 @@ from itertools import groupby
 from typing import Any
 
 import pandas as pd
-from joblib import delayed
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs, parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from threadpoolctl import threadpool_limits
 
 from oclok import __version__
-from oclok.bench.experiments.backends import keep_to_one_thread, workers
 from oclok.bench.experiments.base import Experiment, Run, Settings, seeds
 from oclok.bench.experiments.folder import ResultsFolder
 from oclok.bench.experiments.specs import show
 from oclok.bench.simulation import simulate
+from oclok.errors import ExperimentError
+from oclok.validation import as_count
+
+#: Seconds after which a cluster that does not answer is given up.
+PATIENCE = 5
+
+#: Tasks take long enough to be sent one by one, and are wanted as they are finished.
+_ONE_BY_ONE = {"batch_size": 1, "return_as": "generator_unordered"}
 
 
 @dataclass(frozen=True)
@@ -186,7 +198,7 @@ def _work(
     task: Sequence[Run],
 ) -> tuple[int, list[tuple[Run, pd.DataFrame]]]:
     """Do a task in a worker; return its number, and the tables that it could not keep itself."""
-    keep_to_one_thread()
+    threadpool_limits(1)  # for good, as a worker may do other tasks in other threads
     found = []
     with warnings.catch_warnings():
         # Problems warn of odd data, and their tables carry the same as notes.
@@ -198,3 +210,63 @@ def _work(
             else:
                 folder.keep(run, table)
     return number, found
+
+
+@contextmanager
+def workers(jobs: int | None, cluster: str | None) -> Iterator[tuple[int, Parallel]]:
+    """Give the number of workers, and the Joblib `Parallel` that puts them to work.
+
+    `jobs` processes on this machine, one per core if None; or those of the Dask `cluster`. Sums in
+    another order are other numbers, so BLAS gets one thread wherever tasks are done; many
+    processes with one thread each are faster than threads that fight over cores anyway.
+    """
+    count = int(cpu_count()) if jobs is None else as_count(jobs, "jobs")
+    if cluster is not None:
+        with _connected(cluster), parallel_config("dask"):
+            yield int(effective_n_jobs(-1)), Parallel(-1, **_ONE_BY_ONE)
+        return
+    try:
+        with threadpool_limits(1):
+            yield count, Parallel(count, **_ONE_BY_ONE)
+    except TerminatedWorkerError:
+        raise ExperimentError(
+            "a worker process died, perhaps for want of memory; finished runs are kept: "
+            "try again with fewer --jobs"
+        ) from None
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ExperimentError("--cluster needs Dask; install oclok[cluster]") from None
+    try:
+        client = Client(address, timeout=PATIENCE, set_as_default=True)
+    except (OSError, ValueError) as reason:
+        seen = str(reason).splitlines()[0]
+        raise ExperimentError(
+            f"no Dask scheduler at {address}; start one with `dask scheduler`, or leave "
+            f"--cluster out ({seen})"
+        ) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+            versions = set(client.run(_version).values())
+        except TimeoutError:
+            raise ExperimentError(
+                f"the Dask cluster at {address} has no workers; start some with "
+                f"`dask worker {address}`"
+            ) from None
+        except ImportError:  # no oclok there
+            versions = {"none"}
+        if versions != {__version__}:
+            raise ExperimentError(
+                f"the workers at {address} have oclok {', '.join(sorted(versions))}; "
+                f"install {__version__}, as here"
+            )
+        yield client
+
+
+def _version() -> str:
+    return __version__

@@ -10,15 +10,11 @@ from functools import partial
 
 import numpy as np
 
+from oclok.bench import Channels, Codependency, Crowdsourcing, Movies, Problem
 from oclok.bench.experiments.base import Experiment
 from oclok.bench.experiments.specs import PolicySpec, sweep
 from oclok.bench.labels import ACC, CC, OCLOK, RANDOM, soclok
-from oclok.bench.problems import Channels, Codependency, Crowdsourcing, Movies, Problem
-from oclok.policies.acc_ucb import ACCUCB
-from oclok.policies.base import Policy
-from oclok.policies.grid import CCMAB
-from oclok.policies.oclok import OClokUCB
-from oclok.policies.random import Random
+from oclok.policies import ACCUCB, CCMAB, OClokUCB, Policy, Random
 from oclok.posterior import Posterior, SparsePosterior
 
 #: A Bernoulli outcome has a standard deviation of at most ½, and is ½-sub-Gaussian. The paper does

@@ -42,7 +42,7 @@ def average_reward(table: pd.DataFrame, **options: Unpack[Options]) -> list[Axes
     for variant, axes in grid.items():
         draw_curves(axes, part(curves, variant), looks)
         axes.set_ylim(low - margin, high + margin)
-        panels.draw_level(axes, 1.0, "Benchmark")
+        axes.axhline(1.0, color=GREY, label="Benchmark", **panels.DOTTED)
     return finish(figure, "Round t", "Average reward / benchmark", options)
 
 
@@ -132,7 +132,8 @@ def coverage(table: pd.DataFrame, **options: Unpack[Options]) -> list[Axes]:
         for delta in deltas:
             policy = known.loc[known["delta"] == delta, "policy"].iloc[0]
             color = looks[policy].color if len(deltas) > 1 else GREY
-            panels.draw_level(axes, 1 - delta, f"Promised: {1 - delta:g}", color)
+            promise = f"Promised: {1 - delta:g}"
+            axes.axhline(1 - delta, color=color, label=promise, **panels.DOTTED)
         axes.set_ylim(-0.03, 1.03)
     return finish(figure, "Round t", "Repeats with all bands right", options)
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from oclok.bench.analysis import measures
-from oclok.bench.figures.style import GREY, WIDTHS, Size, Style, styled, styles
+from oclok.bench.figures.style import WIDTHS, Size, Style, styled, styles
 from oclok.errors import InputError
 from oclok.typing import FloatArray
 
@@ -110,9 +110,8 @@ def looks_of(table: pd.DataFrame, options: Options) -> dict[str, Style]:
     """
     known = measures.policies(table)
     shown = list(options.get("order", known))
-    for label in shown:
-        if label not in known:
-            raise InputError(f"order names {label!r}, which is not in the table; it has {known}")
+    for label in (label for label in shown if label not in known):
+        raise InputError(f"order names {label!r}, which is not in the table; it has {known}")
     looks = styles(known)
     return {label: looks[label] for label in shown}
 
@@ -137,7 +136,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
             *(x, y),
             label=policy,
             color=look.color,
-            linestyle=look.linestyle,
+            linestyle=(0.0, look.dashes or None),
             linewidth=look.width,
             zorder=look.zorder,
             marker=look.marker,
@@ -150,11 +149,6 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
         if "low" in curve and (curve["high"] > curve["low"]).any():
             low, high = curve["low"].to_numpy(), curve["high"].to_numpy()
             axes.fill_between(x, low, high, color=look.color, alpha=0.16, linewidth=0, zorder=1.5)
-
-
-def draw_level(axes: Axes, y: float, label: str, color: str = GREY) -> None:
-    """Draw a thin horizontal line to compare with."""
-    axes.axhline(y, color=color, label=label, **DOTTED)
 
 
 def label_plainly(axis: Axis, low: float, high: float) -> None:
@@ -191,7 +185,8 @@ def _name_axes(figure: Figure, panels: Sequence[Axes], x: str, y: str) -> None:
         panels[0].set_ylabel(y)
     else:
         figure.supylabel(y, fontsize="medium")
-    lowest = [axes for axes in panels if _row(axes) == _row(panels[-1])]
+    rows = [place.rowspan.start for axes in panels if (place := axes.get_subplotspec())]
+    lowest = [axes for axes, row in zip(panels, rows, strict=True) if row == rows[-1]]
     # Matplotlib's label for all panels would collide with a legend below them.
     is_odd = len(lowest) % 2 == 1
     lowest[(len(lowest) - 1) // 2].set_xlabel(x, x=0.5 if is_odd else 1.08)
@@ -210,11 +205,6 @@ def _draw_legend(figure: Figure) -> None:
     columns = -(-len(entries) // rows)  # as few as these rows need
     figure.set_figheight(figure.get_figheight() + 0.16 * rows)
     figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
-
-
-def _row(axes: Axes) -> int:
-    place = axes.get_subplotspec()
-    return 0 if place is None else place.rowspan.start
 
 
 _WHITE_EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5}
@@ -241,11 +231,10 @@ def _label_lines(axes: Axes) -> None:
 def _apart(heights: FloatArray, gap: float) -> FloatArray:
     """Return `heights` moved down where they are closer than `gap`, and up from below 0.
 
-    Examples:
-        >>> _apart(np.array([0.52, 0.5, 0.9]), 0.1).round(2).tolist()
-        [0.52, 0.42, 0.9]
-        >>> _apart(np.array([0.0, 0.02, 0.9]), 0.1).round(2).tolist()
-        [0.0, 0.1, 0.9]
+    >>> _apart(np.array([0.52, 0.5, 0.9]), 0.1).round(2).tolist()
+    [0.52, 0.42, 0.9]
+    >>> _apart(np.array([0.0, 0.02, 0.9]), 0.1).round(2).tolist()
+    [0.0, 0.1, 0.9]
     """
     order = np.argsort(heights, kind="stable")
     steps = gap * np.arange(len(heights))

@@ -63,11 +63,6 @@ class Style:
     width: float = 1.3
 
     @property
-    def linestyle(self) -> tuple[float, tuple[float, ...] | None]:
-        """The dashes as Matplotlib wants them."""
-        return (0.0, self.dashes or None)
-
-    @property
     def zorder(self) -> float:
         """Thick lines come on top of thin ones."""
         return 2.0 + self.width / 10

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -133,19 +132,11 @@ class Problem(ABC):
     data_name: str = "synthetic data"
     notes: str = ""
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if not hasattr(cls, "name"):
-            cls.name = cls.__name__
-
     def __init__(self, rounds: int, seed: int | np.random.SeedSequence) -> None:
         self.rounds = as_count(rounds, "rounds")
         self._seed = fresh_seed(seed)
-
-    @property
-    def description(self) -> str:
-        """The problem, its data and its notes, on one line."""
-        return f"{self.name} on {self.data_name}" + (f" ({self.notes})" if self.notes else "")
+        if not hasattr(self, "name"):
+            self.name = type(self).__name__
 
     def __len__(self) -> int:
         return self.rounds
@@ -156,7 +147,9 @@ class Problem(ABC):
             yield self._round(seed)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.rounds} rounds of {self.description}>"
+        notes = f" ({self.notes})" if self.notes else ""
+        what = f"{self.name} on {self.data_name}{notes}"
+        return f"<{type(self).__name__}: {self.rounds} rounds of {what}>"
 
     @abstractmethod
     def _round(self, seed: np.random.SeedSequence) -> Round:
@@ -166,6 +159,10 @@ class Problem(ABC):
         """Return the seeds of what all rounds share and of the rounds, the same every time."""
         shared, rounds = fresh_seed(self._seed).spawn(2)
         return shared, rounds
+
+    def _shared_state(self) -> tuple[int, ...]:
+        """Return the seed of what all rounds share in a form that can be a key of a cache."""
+        return tuple(self._seeds()[0].generate_state(4).tolist())
 
 
 def fresh_seed(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:

@@ -32,8 +32,6 @@ class Channels(Problem):
     each with probability 0.2. Users are uniform on the disc around the base station.
 
     Args:
-        rounds: T.
-        seed: of all randomness.
         k: K, the number of channels, all of which are given away.
         mean_users: mean of the Poisson number of users, drawn again until it is K or more.
 

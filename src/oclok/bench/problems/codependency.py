@@ -35,10 +35,8 @@ class Codependency(Problem):
     round from these.
 
     Args:
-        rounds: T.
         lengthscale: l of the squared exponential kernel; the longer, the more arms tell of
             each other. Contexts are the same for every lengthscale.
-        seed: of all randomness.
         points: how many contexts there are to draw from.
         k: K, the number of base arms picked in a round.
         mean_arms: mean of the Poisson number of base arms, drawn again until above K;
@@ -71,15 +69,11 @@ class Codependency(Problem):
         self._points = as_count(points, "points", least=k + 1)
 
     def _round(self, seed: np.random.SeedSequence) -> Round:
-        contexts, means = self._sample()
+        contexts, means = _gp_sample(self._shared_state(), self.lengthscale, self._points)
         rng = np.random.default_rng(seed)
         count = min(self._arms.draw(rng), self._points)
         arms = rng.choice(self._points, count, replace=False)
         return Round(contexts[arms], means[arms], self._oracle, _NOISE)
-
-    def _sample(self) -> tuple[FloatArray, FloatArray]:
-        shared, _ = self._seeds()
-        return _gp_sample(tuple(shared.generate_state(4).tolist()), self.lengthscale, self._points)
 
 
 @lru_cache(maxsize=32)

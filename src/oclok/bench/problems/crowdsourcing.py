@@ -33,8 +33,6 @@ class Crowdsourcing(Problem):
     location is that of a check-in drawn at random, drawn again while it is out of reach.
 
     Args:
-        rounds: T, the number of tasks.
-        seed: of all randomness.
         data: check-ins of Foursquare, in any form that `datasets.foursquare.load` reads.
             Left out, a Gaussian mixture fitted to those of Tokyo, which comes with oclok.
         k: K, the number of workers picked for a task.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from oclok.bench.problems.base import Problem, Round
@@ -19,11 +21,9 @@ class Drift(Problem):
     Args:
         rounds: T. The first rounds depend on it unless `change_after` is given.
         lengthscale: l of the squared exponential kernel of both samples.
-        seed: of all randomness.
         change_after: how many rounds the first sample lasts; half of them if left out.
         points: how many contexts there are to draw from, for each sample.
-        k: K, the number of base arms picked in a round.
-        mean_arms: mean of the Poisson number of base arms, drawn again until above K.
+        **others: further arguments of `Codependency`.
 
     Examples:
         >>> problem = Drift(rounds=4, points=200)
@@ -42,8 +42,7 @@ class Drift(Problem):
         *,
         change_after: int | None = None,
         points: int = 2000,
-        k: int = 5,
-        mean_arms: float = 100,
+        **others: Any,
     ) -> None:
         super().__init__(rounds, seed)
         self.change_after = self.rounds // 2
@@ -51,7 +50,7 @@ class Drift(Problem):
             self.change_after = as_count(change_after, "change_after", least=0)
         shared, _ = self._seeds()
         self._first, self._second = (
-            Codependency(rounds, lengthscale, part, points=points, k=k, mean_arms=mean_arms)
+            Codependency(rounds, lengthscale, part, points=points, **others)
             for part in shared.spawn(2)
         )
         self.lengthscale = self._first.lengthscale

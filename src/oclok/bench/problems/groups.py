@@ -20,11 +20,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from oclok.bench.problems.base import Count, Problem, Round, gaussian
-from oclok.errors import InputError
 from oclok.oracles import TopK
 from oclok.posterior import ExactPosterior
 from oclok.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from oclok.validation import as_count, as_positions, as_positive, as_vector
+from oclok.validation import as_count, as_positions, as_positive
 
 #: A group is drawn from this many contexts around its centre.
 NEIGHBOURS = 40
@@ -45,15 +44,6 @@ class GroupRound(Round):
     groups: IntArray
     group_means: FloatArray
     threshold: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_vector(self.group_means, "group_means", len(self.means))
-        if np.shape(self.groups) != self.means.shape:
-            raise InputError(
-                f"groups must have shape {self.means.shape}, one number per base arm; "
-                f"got shape {np.shape(self.groups)}"
-            )
 
     @property
     def is_good(self) -> BoolArray:
@@ -88,9 +78,7 @@ class Groups(Problem):
     good enough.
 
     Args:
-        rounds: T.
         lengthscale: l of the squared exponential kernel of f and f'.
-        seed: of all randomness.
         points: N, how many contexts there are to draw from.
         k: K, the number of base arms picked in a round.
         mean_groups: mean of the Poisson number of groups in a round.
@@ -162,8 +150,7 @@ class Groups(Problem):
         return np.concatenate(arms), np.repeat(np.arange(len(sizes)), sizes)
 
     def _sample(self) -> tuple[FloatArray, FloatArray, IntArray]:
-        shared, _ = self._seeds()
-        return _sample(tuple(shared.generate_state(4).tolist()), self.lengthscale, self._points)
+        return _sample(self._shared_state(), self.lengthscale, self._points)
 
 
 @lru_cache(maxsize=32)

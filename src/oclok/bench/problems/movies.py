@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from oclok.bench.datasets import movielens
-from oclok.bench.datasets.ratings import Ratings, synthetic
+from oclok.bench.datasets.ratings import synthetic
 from oclok.bench.problems.base import Count, Problem, Round, bernoulli
 from oclok.errors import InputError
 from oclok.oracles import Coverage, TIMPlus
@@ -34,8 +34,6 @@ class Movies(Problem):
     its edges. Movies are drawn uniformly, then users from those who rated one of them.
 
     Args:
-        rounds: T.
-        seed: of all randomness.
         data: a MovieLens folder or zip file, of which ratings since 2015 by users with at least
             200 of them are used. Left out, synthetic ratings, the same for every seed.
         oracle: "tim+", the paper's; "greedy"; or "exact".
@@ -95,9 +93,8 @@ class Movies(Problem):
         """Return the edges of a round as positions of ratings, movie by movie as drawn."""
         count = min(self._movies.draw(rng), len(self._ratings.genres))
         movies = rng.choice(len(self._ratings.genres), count, replace=False)
-        starts, counts = self._starts[movies], self._starts[movies + 1] - self._starts[movies]
-        first = np.repeat(starts - np.cumsum(counts) + counts, counts)
-        rated = first + np.arange(first.size)
+        edges = [np.arange(*self._starts[movie : movie + 2]) for movie in movies]
+        rated: IntArray = np.concatenate(edges)
         raters = self._ratings.users[rated]
         is_picked = np.zeros(len(self._profiles), dtype=bool)
         is_picked[self._pick(np.unique(raters), rng)] = True
@@ -144,7 +141,5 @@ def mean_outcome(contexts: FloatArray) -> FloatArray:
     return np.tanh(2 * contexts)
 
 
-@lru_cache(maxsize=1)
-def _load(path: str) -> Ratings:
-    """Return the ratings at `path`; kept, as reading takes seconds and every seed needs them."""
-    return movielens.load(path)
+#: Ratings are kept, as reading takes seconds and every seed needs them.
+_load = lru_cache(maxsize=1)(movielens.load)

@@ -58,7 +58,9 @@ def write(
         progress(f"Drawing figure {number} of {len(drawn)}: {figure.title}")
         path = folder / "figures" / figure.name
         figures.save(figure.draw(rounds), path)
-        source = _embed(path.with_suffix(".svg"))
+        # A URL that holds the picture: ids of several would clash inside one page.
+        code = base64.b64encode(path.with_suffix(".svg").read_bytes()).decode("ascii")
+        source = f"data:image/svg+xml;base64,{code}"
         shown.append({"figure": figure, "alt": figure.alt(summary), "source": source})
     return _render(
         "page.html",
@@ -124,11 +126,6 @@ def _named(name: str, value: Any) -> str:
         return f"{name}: {_plain(value)}"
     inside = ", ".join(f"{key} {_plain(part)}".lstrip() for key, part in value.items())
     return f"{name} ({inside})" if inside else name
-
-
-def _embed(path: Path) -> str:
-    """Return an SVG file as a URL that holds it: ids of several would clash inside one page."""
-    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
 
 
 def _render(template: str, path: Path, **values: Any) -> Path:

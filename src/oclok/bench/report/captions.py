@@ -18,25 +18,15 @@ from oclok.bench.analysis.tables import records
 
 @dataclass(frozen=True)
 class ReportFigure:
-    """A figure of the report.
+    """A figure of the report."""
 
-    Attributes:
-        name: of its files.
-        title: its heading.
-        caption: what it shows, precisely.
-        draw: makes it from the table of rounds.
-        column: of the summary, whose values are the text for those who cannot see the figure.
-        needs: columns without which it is left out.
-        words: the text for those who cannot see it, where no column is.
-    """
-
-    name: str
+    name: str  # of its files
     title: str
     caption: str
     draw: Callable[[pd.DataFrame], list[Axes]]
-    column: str = ""
-    needs: tuple[str, ...] = ()
-    words: str = ""
+    column: str = ""  # of the summary: its values are the text for those who cannot see the figure
+    needs: tuple[str, ...] = ()  # columns without which it is left out
+    words: str = ""  # the text for those who cannot see it, where no column is
 
     def alt(self, summary: pd.DataFrame) -> str:
         """Return what the figure shows in words, with numbers of the `summary`."""

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf, sqrt
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pandas as pd
 from scipy.special import betaincinv, stdtrit
@@ -43,20 +43,21 @@ MOST_SHOWN = 4
 #: Allowance for rounding in means and limits.
 _ROUNDING = 1e-9
 
+#: Truth values (Kleene's), ascending; None is not known.
+_TRUTH = [False, None, True]
+
 #: A policy and a lengthscale; None where the experiment has none.
 Cell: TypeAlias = tuple[str, float | None]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What was measured, in words, and whether the sentence holds; None if inconclusive."""
 
     measured: str
     holds: bool | None
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A rule in words, and the code that applies it; that may raise `NotMeasured`."""
 
     rule: str
@@ -122,14 +123,12 @@ def every(parts: Sequence[Quantity | Unknown], *context: object) -> Finding:
 
 def conjunction(parts: Iterable[bool | None]) -> bool | None:
     """Return whether all hold, where None is not known."""
-    known = list(parts)
-    return False if False in known else None if None in known else True
+    return min(parts, key=_TRUTH.index)
 
 
 def disjunction(parts: Iterable[bool | None]) -> bool | None:
     """Return whether any holds, where None is not known."""
-    known = list(parts)
-    return True if True in known else None if None in known else False
+    return max(parts, key=_TRUTH.index)
 
 
 def about(x: float) -> tuple[float, float]:

@@ -20,12 +20,9 @@ class NoRatio(NotMeasured):
 
 
 class Scores:
-    """Answers about one experiment's results; raises `NotMeasured` where there is none.
+    """Answers about one experiment's rounds; raises `NotMeasured` where there is none.
 
     Every answer is an array with one number per repeat, in the order of repeats.
-
-    Args:
-        rounds: one row per round, as `oclok.bench.analysis.measures` describes.
     """
 
     def __init__(self, rounds: pd.DataFrame) -> None:

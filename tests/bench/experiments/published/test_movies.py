@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oclok.bench import Movies
 from oclok.bench.datasets.ratings import synthetic
 from oclok.bench.experiments.published.movies import (
     PublishedMovies,
@@ -14,7 +15,6 @@ from oclok.bench.experiments.published.movies import (
     greedy,
     influences,
 )
-from oclok.bench.problems import Movies
 from oclok.bench.problems.movies import mean_outcome
 from oclok.errors import OracleError
 

@@ -7,17 +7,22 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
+from oclok.bench import Movies
 from oclok.bench.experiments import EXPERIMENTS, PAPER
 from oclok.bench.experiments.base import seeds
-from oclok.bench.experiments.published import QUIRKS, as_published, in_scripts
 from oclok.bench.experiments.published.movies import PublishedMovies
-from oclok.bench.experiments.published.quirks import JITTER, JitteredPosterior
-from oclok.bench.problems import Movies
+from oclok.bench.experiments.published.quirks import (
+    JITTER,
+    QUIRKS,
+    JitteredPosterior,
+    as_published,
+    in_scripts,
+)
 from oclok.errors import ExperimentError
 from oclok.posterior import ExactPosterior, SparsePosterior
 from oclok.testing import check_posterior
 
-PAIRS = [(name, quirk.name) for quirk in QUIRKS for name in quirk.experiments]
+PAIRS = [(e.name, quirk) for e in PAPER for quirk in in_scripts(e)]
 
 
 def problem_of(experiment, repeat=0, seed=0):
@@ -39,11 +44,11 @@ def paper_beta(t, arms):
 
 
 def test_every_quirk_says_in_one_sentence_what_it_is_and_why_it_is_not_ours():
-    assert len({quirk.name for quirk in QUIRKS}) == len(QUIRKS)
-    for quirk in QUIRKS:
-        assert "; " in quirk.sentence
-        assert quirk.sentence.endswith(".")
-        assert ". " not in quirk.sentence
+    assert len(QUIRKS) == 8
+    for sentence in QUIRKS.values():
+        assert "; " in sentence
+        assert sentence.endswith(".")
+        assert ". " not in sentence
 
 
 @pytest.mark.parametrize(("name", "quirk"), PAIRS)
@@ -78,7 +83,7 @@ def test_a_quirk_alone_is_named_in_the_title_and_changes_rounds_or_policies(name
 
 def test_as_published_turns_on_all_that_concerns_the_experiment_and_nothing_else():
     title = as_published(EXPERIMENTS["movies"]).title
-    assert all(quirk.name in title for quirk in QUIRKS)
+    assert all(name in title for name in QUIRKS)
     assert "shared-numbers" not in as_published(EXPERIMENTS["crowdsourcing"]).title
 
 
@@ -171,7 +176,7 @@ def test_what_the_scripts_do_not_have_is_an_error():
 def test_the_page_on_the_paper_names_every_switch():
     page = Path(__file__).resolve().parents[4] / "docs/explanation/paper.md"
     text = page.read_text(encoding="utf-8")
-    assert [quirk.name for quirk in QUIRKS if f"`{quirk.name}`" not in text] == []
+    assert [name for name in QUIRKS if f"`{name}`" not in text] == []
 
 
 RNG = np.random.default_rng(0)

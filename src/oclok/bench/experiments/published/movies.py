@@ -36,9 +36,7 @@ class PublishedMovies(Movies):
     With none of them, rounds have the base arms that `Movies` has for the same seed.
 
     Args:
-        rounds: T.
-        seed: where all randomness comes from.
-        data: a MovieLens folder or zip file; left out, synthetic ratings.
+        rounds, seed, data: those of `Movies`.
         shared_numbers: movies and users are numbered in one graph.
         zero_arms: half of the edges give way to copies of the edge (0, 0).
         first_profiles: a user's profile is that of the first round in which the user appears.
@@ -57,10 +55,8 @@ class PublishedMovies(Movies):
         most_genres: bool = False,
     ) -> None:
         super().__init__(rounds, seed, data=data, oracle="exact")
-        self.shared_numbers = shared_numbers
-        self.zero_arms = zero_arms
-        self.first_profiles = first_profiles
-        self.most_genres = most_genres
+        self.shared_numbers, self.zero_arms = shared_numbers, zero_arms
+        self.first_profiles, self.most_genres = first_profiles, most_genres
 
     def __iter__(self) -> Iterator[Round]:
         profiles = self._profiles

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky
 
+from oclok.bench import Movies, Problem
 from oclok.bench.experiments.base import Experiment, ProblemFactory
 from oclok.bench.experiments.published.movies import PublishedMovies
 from oclok.bench.experiments.specs import PolicyFactory, PolicySpec
 from oclok.bench.labels import OCLOK
-from oclok.bench.problems import Movies, Problem
 from oclok.errors import ExperimentError
 from oclok.policies.oclok import OClokUCB
 from oclok.policies.regret import Regret
@@ -39,70 +39,38 @@ ONE_DRAW = "one-draw"
 #: Where results with all quirks are kept, beside those without.
 FOLDER = "as-published"
 
-_ALL = ("crowdsourcing", "codependency", "movies")
+#: What each quirk is, and why it is not ours.
+QUIRKS = {
+    "jitter": "GPflow adds 1e-6 to the diagonal of K(U, U), which blurs what close inducing points "
+    "tell apart; a pivoted factor needs no jitter.",
+    ONE_DRAW: "All repeats play the same rounds with the same f and differ in noise and inducing "
+    "points only; repeats that are to stand for other problems need draws of their own.",
+    "max-arms": "β has M = 150 in every simulation, which a round of movies exceeds ten times "
+    "over; Lemma 1 needs an M that is never exceeded.",
+    "noise": "The posterior assumes a noise of 0.1 where outcomes are 0 or 1; their standard "
+    "deviation is up to 0.5.",
+    "shared-numbers": "Movies and users are both numbered from 0 in one graph, so that movie i and "
+    "user i are one node and influence runs over several hops; in the paper they are different "
+    "nodes.",
+    "zero-arms": "Arms are allocated for all edges but written for a random half, so that the rest "
+    "are edge (0, 0) with context 0 and mean 0; the paper has an arm for each rating.",
+    "first-profiles": "A user's profile averages the ratings in the first round in which the user "
+    "appears; the paper averages over all movies that the user rated.",
+    "most-genres": "Contexts are divided by the largest number of genres of any movie in the data, "
+    "7 for generated ratings; the paper divides by 10, as MovieLens has it.",
+}
 
-
-@dataclass(frozen=True)
-class Quirk:
-    """A switch: its name, what it is and why it is not ours, and the experiments it concerns."""
-
-    name: str
-    sentence: str
-    experiments: tuple[str, ...] = _ALL
-
-
-QUIRKS = (
-    Quirk(
-        "jitter",
-        "GPflow adds 1e-6 to the diagonal of K(U, U), which blurs what close inducing points tell "
-        "apart; a pivoted factor needs no jitter.",
-    ),
-    Quirk(
-        ONE_DRAW,
-        "All repeats play the same rounds with the same f and differ in noise and inducing points "
-        "only; repeats that are to stand for other problems need draws of their own.",
-    ),
-    Quirk(
-        "max-arms",
-        "β has M = 150 in every simulation, which a round of movies exceeds ten times over; "
-        "Lemma 1 needs an M that is never exceeded.",
-    ),
-    Quirk(
-        "noise",
-        "The posterior assumes a noise of 0.1 where outcomes are 0 or 1; their standard "
-        "deviation is up to 0.5.",
-        ("movies",),
-    ),
-    Quirk(
-        "shared-numbers",
-        "Movies and users are both numbered from 0 in one graph, so that movie i and user i are "
-        "one node and influence runs over several hops; in the paper they are different nodes.",
-        ("movies",),
-    ),
-    Quirk(
-        "zero-arms",
-        "Arms are allocated for all edges but written for a random half, so that the rest are "
-        "edge (0, 0) with context 0 and mean 0; the paper has an arm for each rating.",
-        ("movies",),
-    ),
-    Quirk(
-        "first-profiles",
-        "A user's profile averages the ratings in the first round in which the user appears; the "
-        "paper averages over all movies that the user rated.",
-        ("movies",),
-    ),
-    Quirk(
-        "most-genres",
-        "Contexts are divided by the largest number of genres of any movie in the data, 7 for "
-        "generated ratings; the paper divides by 10, as MovieLens has it.",
-        ("movies",),
-    ),
-)
+#: The quirks of each experiment that is in the scripts; movies have them all.
+_CONCERNED = {
+    "crowdsourcing": ("jitter", ONE_DRAW, "max-arms"),
+    "codependency": ("jitter", ONE_DRAW, "max-arms"),
+    "movies": tuple(QUIRKS),
+}
 
 
 def in_scripts(experiment: Experiment) -> dict[str, str]:
     """Return the sentences, by name, of all quirks that concern an experiment."""
-    return {q.name: q.sentence for q in QUIRKS if experiment.name in q.experiments}
+    return {name: QUIRKS[name] for name in _CONCERNED.get(experiment.name, ())}
 
 
 def as_published(experiment: Experiment, names: Sequence[str] = ()) -> Experiment:
