@@ -117,12 +117,12 @@ def replay(
 
 def check(storage: Storage = DEFAULT) -> None:
     """Check that no event of any agent is missing, and that snapshots can be read."""
-    from oclok.service.integrity import check as run
+    from oclok.service.replay import check as run
 
     findings = run(_database(storage))
-    for finding in findings:
-        print(finding)
-    if not all(finding.is_well for finding in findings):
+    for agent, damage in findings.items():
+        print(f"{agent}: {damage or 'complete'}")
+    if any(findings.values()):
         raise typer.Exit(1)
 
 

@@ -118,25 +118,26 @@ class Log:
         sql = "SELECT count(*), coalesce(max(id), 0), coalesce(sum(last), 0) FROM agents"
         return tuple(map(int, self.database.rows(sql)[0]))  # type: ignore[return-value]
 
-    def damaged(self) -> list[str]:
-        """Return the names of agents of which events are missing."""
-        sql = """SELECT name FROM agents LEFT JOIN
-            (SELECT agent, count(*) AS events FROM events GROUP BY agent) AS counted
-            ON counted.agent = agents.id WHERE coalesce(events, 0) < last"""
-        return [row[0] for row in self.database.rows(sql)]
-
-    def check(self, row: AgentRow) -> None:
-        """Raise a `DamagedLogError` unless all events of an agent are there."""
+    def damaged(self, agent: int | None = None) -> dict[str, DamagedLogError]:
+        """Return which event is missing, by agent, of one agent or of all."""
+        short = f"""SELECT id, name, last FROM agents
+            WHERE {"" if agent is None else "id = :agent AND"} last >
+            (SELECT count(*) FROM events WHERE events.agent = agents.id AND seq <= last)"""
         gap = """SELECT min(seq) FROM
             (SELECT 0 AS seq UNION ALL SELECT seq FROM events WHERE agent = :agent) AS present
             WHERE seq < :last AND NOT EXISTS (SELECT 1 FROM events AS later
                 WHERE later.agent = :agent AND later.seq = present.seq + 1)"""
-        count = "SELECT count(*) FROM events WHERE agent = :agent AND seq <= :last"
         with self.database.read() as connection:
-            if execute(connection, count, agent=row.id, last=row.last).scalar() == row.last:
-                return
-            first = execute(connection, gap, agent=row.id, last=row.last).scalar()
-        raise _missing(row.name, int(first or 0) + 1)
+            found = {}
+            for row in execute(connection, short, agent=agent).all():
+                before = execute(connection, gap, agent=row.id, last=row.last).scalar_one()
+                found[row.name] = _missing(row.name, before + 1)
+            return found
+
+    def check(self, agent: int) -> None:
+        """Raise a `DamagedLogError` unless all events of an agent are there."""
+        for reason in self.damaged(agent).values():
+            raise reason
 
     def append(
         self, agent: int, events: Sequence[Event], expected: int | None = None

@@ -1,14 +1,14 @@
-"""Rebuilding a model from its log, and checking that every decision comes out again.
+"""Whether logs are complete and can be read, and whether every decision comes out again.
 
 A decision was made by a model that had taken `model_version` steps of learning, which may be fewer
 than the events committed before it ask for. So the log is read once, and after each step of
 learning the decisions of that version are made again.
 """
-# Tested in tests/service/test_client.py: logs that clients filled are replayed.
 
 from __future__ import annotations
 
 import heapq
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from pydantic_core import from_json
 
+from oclok.errors import DamagedLogError
 from oclok.oracles import oracle_from_json
 from oclok.service.database import Database
 from oclok.service.decisions import logged, logged_arms
-from oclok.service.log import Event, Log
+from oclok.service.log import AgentRow, Event, Log
+from oclok.service.packing import unpack
 from oclok.service.replica import Replica, restarts
 
 #: Numbers of a decision may differ by this, relative to the largest, from those recorded.
@@ -30,6 +32,31 @@ LOOKAHEAD = 2_000
 REPORTED_EVERY = 500
 #: Longest search of an oracle, per decision.
 SEARCH_SECONDS = 1.0
+
+
+def check(database: Database) -> dict[str, str]:
+    """Return what is wrong with the log or snapshot of each agent, by name; "" if nothing is."""
+    log = Log(database)
+    return {row.name: _damage(log, row) for row in log.agents()}
+
+
+def _damage(log: Log, row: AgentRow) -> str:
+    seq = 0
+    try:
+        log.check(row.id)
+        for event in log.after(row.id, 0, row.last):
+            seq = event.seq
+            (unpack if event.kind == "decision" and event.decision else from_json)(event.body)
+    except DamagedLogError as reason:
+        return str(reason)
+    except (ValueError, KeyError, TypeError, zlib.error) as reason:
+        return f"event {seq} cannot be read: {reason}"
+    seq = log.snapshot_seq(row.id)
+    if seq > row.last:
+        return f"the snapshot is of event {seq}, but the log ends at {row.last}"
+    if seq != Replica(row, log).snapshot_seq:
+        return "the snapshot cannot be read; the log is complete"
+    return ""
 
 
 @dataclass
@@ -59,7 +86,7 @@ def replay(
     """
     log = Log(database)
     row = log.agent(name)
-    log.check(row)
+    log.check(row.id)
     replica = Replica(row, log, use_snapshot=log.is_reduced(row.id))
     result = Replayed(name)
     erased = [e.seq for e in log.changes(row.id) if from_json(e.body)["what"] == "erase"]

@@ -112,7 +112,7 @@ class Replica:
         self._awaited: list[dict[int, Result]] = []
         self._own: dict[int, tuple[Event, Proposal | None]] = {}  # made here, not applied yet
         self._proposal: Proposal | None = None  # of the event that is being applied
-        self._log, self._row = log, row
+        self._log = log
         self.seq = self.snapshot_seq = 0
         agent = self._load_snapshot() if use_snapshot else None
         self.epoch = 0
@@ -143,7 +143,7 @@ class Replica:
 
     def build(self) -> None:
         """Apply and learn all that is in the log; `DamagedLogError` if some of it is missing."""
-        self._log.check(self._row)
+        self._log.check(self.id)
         with self.lock:
             for event in self._log.after(self.id, self.seq):
                 self.apply(event)
