@@ -18,7 +18,7 @@ from oclok.errors import InputError, OclokError, StorageError
 from oclok.service.config import Config, with_password
 
 if TYPE_CHECKING:
-    from oclok.service.access import Keys
+    from oclok.service.access import Access
     from oclok.service.database import Database
     from oclok.service.lifecycle import Lifecycle
 
@@ -267,10 +267,10 @@ def _value(text: str) -> Any:
 keys_app = typer.Typer(help="Keys for those who may use the service.", no_args_is_help=True)
 
 
-def _keys(storage: str, *, create: bool = False) -> Keys:
-    from oclok.service.access import Keys
+def _access(storage: str, *, create: bool = False) -> Access:
+    from oclok.service.access import Access
 
-    return Keys(_database(storage, create=create))
+    return Access(_database(storage, create=create))
 
 
 @keys_app.command()
@@ -281,13 +281,13 @@ def add(
     storage: Storage = DEFAULT,
 ) -> None:
     """Make a key and print it; it cannot be seen again."""
-    print(_keys(storage, create=True).add(name, role, agent))
+    print(_access(storage, create=True).add(name, role, agent))
 
 
 @keys_app.command(name="list")
 def list_keys(storage: Storage = DEFAULT) -> None:
     """List all keys, without their secrets."""
-    for key in _keys(storage).all():
+    for key in _access(storage).keys:
         print(f"{key.id}\t{key.name}\t{','.join(sorted(key.roles))}\t{key.agent or 'all agents'}")
 
 
@@ -297,5 +297,5 @@ def remove(
     storage: Storage = DEFAULT,
 ) -> None:
     """Remove a key: it is refused within a second."""
-    if not _keys(storage).remove(number):
+    if not _access(storage).remove(number):
         raise InputError(f"there is no key {number}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import Body, Header, Path, Query, Request, Response
+from fastapi import Body, Depends, Header, Path, Query, Request, Response
 
 from oclok import __version__
 from oclok.service import answers, learned, reports, requests, views
@@ -245,9 +245,10 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return seen(request, agent, lambda replica: views.comparison(replica, level))
 
     add_routes(router, service, decide, learn)
+    key_only = Depends(Bearer())
 
-    @router.get("/v1/me", tags=["service"], responses=problems(401, 403))
-    def get_me(request: Request, bearer: Bearer) -> answers.Me:
+    @router.get("/v1/me", tags=["service"], responses=problems(401, 403), dependencies=[key_only])
+    def get_me(request: Request) -> answers.Me:
         """Return what the key of this request may do; without keys, everything."""
         key = access.key_of(authorization(request))
         if key is None:

@@ -11,7 +11,7 @@ import socket
 import tempfile
 
 from oclok.errors import InputError
-from oclok.service.access import Keys, is_loopback
+from oclok.service.access import Access, is_loopback
 from oclok.service.config import Config
 from oclok.service.connections import Connection
 from oclok.service.database import Database
@@ -37,7 +37,7 @@ def serve(config: Config) -> None:
     host, port = config.host, config.port
     database = Database(config.database_url)
     database.migrate()
-    if not is_loopback(host) and not Keys(database).all():
+    if not is_loopback(host) and not Access(database).needs_key:
         raise InputError(
             f"without keys the service listens on this machine only, not on {host}; make one with "
             f"`oclok keys add`"
