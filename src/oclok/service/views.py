@@ -141,19 +141,15 @@ def lift(replica: Replica, level: float) -> Lift:
     """Return what the agent earns beyond the control group."""
     with replica.lock:
         found, guard = replica.agent.lift(level), replica.agent.guard_report()
-    answer = Lift.model_validate(found)
-    answer.summary = str(found)
-    answer.guard = None if guard is None else Guarded.model_validate(guard)
-    return answer
+    told = None if guard is None else Guarded.model_validate(guard)
+    return Lift.model_validate(found).model_copy(update={"summary": str(found), "guard": told})
 
 
 def comparison(replica: Replica, level: float) -> Comparison:
     """Return what the agent expects to gain over the system that decides, in shadow mode."""
     with replica.learner.paused() as policy:
         found = replica.agent.comparison(level, policy)
-    answer = Comparison.model_validate(found)
-    answer.summary = str(found)
-    return answer
+    return Comparison.model_validate(found).model_copy(update={"summary": str(found)})
 
 
 def _regret(replica: Replica) -> Regret | None:
