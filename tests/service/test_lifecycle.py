@@ -86,8 +86,6 @@ def test_settings_change_from_an_event_on(service, lifecycle):
     play(service, 3, start=20)
     assert replay(service.database, "a").decisions == 14
     agree(service)
-    with pytest.raises(InputError, match="features cannot change"):
-        lifecycle.change("a", {"features": {"x": "number"}})
     with pytest.raises(InputError, match="deadline"):
         lifecycle.change("a", {"default_outcome": 1.0, "deadline": None})
     assert service.read_changes("a").settings["deadline"] == 60.0

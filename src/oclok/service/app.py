@@ -64,6 +64,6 @@ def create_app(config: Config | str) -> FastAPI:
         route.unique_id = route.name  # stable names for clients
         app.router.routes.append(route)
     app.include_router(page_routes())
-    app.add_middleware(Quick, routes=calls)
+    app.add_middleware(Quick, routes=calls, knows=service.knows)
     app.add_middleware(Limits, access=access, metrics=metrics)
     return app

@@ -207,7 +207,7 @@ def set_agent(
     except ValidationError as reason:
         first = reason.errors()[0]
         raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
-    _lifecycle(storage).change(agent, change.given())
+    _lifecycle(storage).change(agent, change.model_dump(include=change.model_fields_set))
 
 
 @agents_app.command()

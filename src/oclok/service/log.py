@@ -8,7 +8,6 @@ would not: a reader of event n has seen all events before it.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -77,7 +76,6 @@ class Log:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._commits: dict[int, GroupCommit[Event]] = {}
-        self._guard = threading.Lock()
 
     def agents(self, after: str = "", most: int = 2**53) -> list[AgentRow]:
         """Return up to `most` agents whose names come after `after`, by name."""
@@ -148,28 +146,25 @@ class Log:
         """
         if expected is not None:
             return self._write(agent, events, expected)
-        with self._guard:
-            commits = self._commits.get(agent)
-            if commits is None:
-                commits = GroupCommit(partial(self._write, agent), divisive=RepeatedError)
-                self._commits[agent] = commits
-        return commits.commit(events)
+        if agent not in self._commits:
+            commits = GroupCommit(partial(self._write, agent), divisive=RepeatedError)
+            self._commits.setdefault(agent, commits)  # another thread may have made one
+        return self._commits[agent].commit(events)
 
     def after(self, agent: int, seq: int, until: int | None = None) -> Iterator[Event]:
         """Yield the events of an agent after event `seq`, in their order."""
+        where = f"seq > :seq AND seq <= :until ORDER BY seq LIMIT {BATCH}"
         while True:
-            events = self._events("seq > :seq ORDER BY seq LIMIT :most", agent, seq=seq, most=BATCH)
+            events = self._events(where, agent, seq=seq, until=2**62 if until is None else until)
             for event in events:
-                if until is not None and event.seq > until:
-                    return
                 if event.seq != seq + 1:
                     raise _missing(f"number {agent}", seq + 1)
                 seq = event.seq
                 yield event
             if len(events) < BATCH:
-                if until is not None and seq < until:
-                    raise _missing(f"number {agent}", seq + 1)
-                return
+                break
+        if until is not None and seq < until:
+            raise _missing(f"number {agent}", seq + 1)
 
     def changes(self, agent: int) -> list[Event]:
         """Return what was done to an agent: settings, resets, erasures."""

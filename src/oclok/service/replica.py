@@ -20,11 +20,10 @@ from typing import Any
 from pydantic_core import from_json
 
 from oclok import persistence
-from oclok.agent import Agent, AgentDecision, Schema
+from oclok.agent import Agent, Schema
 from oclok.agent.decision import Proposal
 from oclok.errors import InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
-from oclok.oracles.base import Oracle
 from oclok.policies import UCB, GPPolicy, Played, ThompsonSampling
 from oclok.policies.gp import Discount, Window
 from oclok.service.decisions import Result, restored
@@ -195,11 +194,6 @@ class Replica:
         finally:
             with self.lock:
                 self._awaited = [each for each in self._awaited if each is not results]
-
-    def restored(self, event: Event) -> tuple[AgentDecision, Oracle]:
-        """Return the decision of an event, with all of its arms, and the oracle for these."""
-        decision, _, oracle, _ = restored(self.agent, event)
-        return decision, oracle
 
     def dumped(self) -> tuple[int, bytes]:
         """Return the agent as bytes, and the number of the event that it has read up to."""

@@ -180,10 +180,6 @@ class SettingsChange(_Changeable):
 
     state: Literal["active", "paused", "archived"] = Field("active", examples=["paused"])
 
-    def given(self) -> dict[str, Any]:
-        """Return the settings to change."""
-        return self.model_dump(include=self.model_fields_set)
-
 
 class Clone(Strict):
     """The agent to make."""

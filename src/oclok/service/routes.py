@@ -123,7 +123,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         agent: AgentPath, change: requests.SettingsChange, request: Request
     ) -> answers.AgentAnswer:
         """Change settings or the state (active, paused, archived); others stay as they are."""
-        lifecycle(request).change(agent, change.given())
+        lifecycle(request).change(agent, change.model_dump(include=change.model_fields_set))
         return views.agent(service.read_changes(agent))
 
     @call("DELETE", AGENT, "admin", status_code=204)
@@ -166,7 +166,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     made: Any = {"status_code": 201, "response_model": answers.DecisionAnswer}
 
     @call("POST", f"{AGENT}/decisions", "decide", "decisions", **made)
-    @quickly(read_decision, decide, service.knows, 201)
+    @quickly(read_decision, decide, 201)
     def post_decision(agent: AgentPath, request: requests.DecisionRequest, key: Once = None) -> Any:
         """Decide among arms; the same `id` again gives the same answer.
 
@@ -205,7 +205,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return views.decision(service, service.replica(agent), decision)
 
     @call("POST", f"{AGENT}/outcomes", "learn", "outcomes", response_model=answers.OutcomesAnswer)
-    @quickly(read_outcomes, learn, service.knows, 200)
+    @quickly(read_outcomes, learn, 200)
     def post_outcomes(agent: AgentPath, items: Annotated[requests.OutcomeItems, Body()]) -> Any:
         """Learn outcomes of chosen arms, each once."""
         return learn(agent, [item.model_dump() for item in items])
