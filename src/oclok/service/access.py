@@ -14,7 +14,7 @@ from typing import NamedTuple
 from fastapi import HTTPException
 
 from oclok.errors import InputError
-from oclok.service.database import Database, execute
+from oclok.service.database import Database, execute, insert
 
 ROLES = ("decide", "learn", "read", "admin")
 #: A key has 32 random bytes: it cannot be guessed, and its hash needs no salt.
@@ -61,11 +61,9 @@ class Access:
         if not re.fullmatch(r"[\w.@ -]{1,64}", name):
             raise InputError(f"the name of a key must be 1 to 64 letters or digits; got {name!r}")
         key = PREFIX + secrets.token_urlsafe(BYTES)
-        sql = """INSERT INTO keys (name, digest, roles, agent, created)
-            VALUES (:name, :digest, :roles, :agent, :created)"""
         values = (name, digest(key), ",".join(dict.fromkeys(roles)), agent, time.time())
         with self._database.write() as connection:
-            execute(connection, sql, [dict(zip(Key._fields[1:], values, strict=True))])
+            insert(connection, "keys", **dict(zip(Key._fields[1:], values, strict=True)))
         return key
 
     def remove(self, number: int) -> bool:

@@ -27,7 +27,7 @@ from sqlalchemy.engine import Connection, CursorResult
 
 from oclok.errors import InputError
 from oclok.oracles import oracle_from_json
-from oclok.service.database import execute
+from oclok.service.database import execute, insert
 from oclok.service.log import EVENT, AgentRow, Event, Log
 from oclok.service.packing import pack, unpack
 from oclok.service.problems import ConflictError, NotFoundError
@@ -183,28 +183,15 @@ class Lifecycle:
                 raise NotFoundError(f"there is no agent {row.name!r}")
             yield do
             change = {"what": what, **(body or {})}
-            do(
-                "INSERT INTO events (agent, seq, kind, time, body) "
-                "VALUES (:agent, :seq, 'change', :now, :body)",
-                seq=last,
-                now=time.time(),
-                body=to_json(change),
-            )
+            entry = {"kind": "change", "time": time.time(), "body": to_json(change)}
+            insert(connection, "events", agent=row.id, seq=last, **entry)
             if restarts(change):
                 do("DELETE FROM snapshots WHERE agent = :agent")
             self._audit(connection, row.name, what, detail)
 
     def _audit(self, connection: Connection, agent: str, action: str, detail: Any) -> None:
-        execute(
-            connection,
-            "INSERT INTO audit (time, who, agent, action, detail) "
-            "VALUES (:now, :who, :agent, :action, :detail)",
-            now=time.time(),
-            who=self.who,
-            agent=agent,
-            action=action,
-            detail=json.dumps(detail, sort_keys=True),
-        )
+        entry = {"time": time.time(), "who": self.who, "agent": agent, "action": action}
+        insert(connection, "audit", **entry, detail=json.dumps(detail, sort_keys=True))
 
 
 def reduced(body: dict[str, Any], places: list[int]) -> dict[str, Any]:

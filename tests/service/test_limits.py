@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from oclok.service.connections import HEADER_SECONDS, READ_SECONDS, Connection
 from oclok.service.database import Database
+from oclok.service.limits import HEADER_SECONDS, READ_SECONDS, Connection
 
 
 def half_sent(server, body: bytes = b'{"arms": [', size: int = 1000) -> socket.socket:
