@@ -45,8 +45,8 @@ def version(replica: Replica) -> str:
 
 def agent(replica: Replica) -> answers.AgentAnswer:
     """Return settings, counts, calibration, regret and findings of an agent."""
-    schema = replica.agent.schema
-    judged, findings, summary = _summary(replica)
+    schema, judged = replica.agent.schema, replica.learner.calibration()
+    findings, summary = _summary(replica, judged)
     return answers.AgentAnswer(
         settings=replica.settings,  # type: ignore[arg-type]  # checked when it was made
         events=replica.seq,
@@ -60,29 +60,24 @@ def agent(replica: Replica) -> answers.AgentAnswer:
 
 def row(replica: Replica) -> answers.AgentRow:
     """Return an agent in a list."""
-    _, _, summary = _summary(replica)
+    _, summary = _summary(replica, replica.learner.calibration())
     return answers.AgentRow(mode=replica.settings.get("mode", "live"), **summary)
 
 
 def _summary(
-    replica: Replica,
-) -> tuple[calibration.Calibration, list[health.Finding], dict[str, Any]]:
-    """Return calibration, findings, and what both of the above have in common."""
-    judged = replica.learner.calibration()
+    replica: Replica, judged: calibration.Calibration
+) -> tuple[list[health.Finding], dict[str, Any]]:
+    """Return findings, and what both of the above have in common."""
     with replica.lock:
         counts, findings = replica.agent.counts(), replica.agent.health()
-    return (
-        judged,
-        findings,
-        {
-            "name": replica.name,
-            "created": replica.created,
-            "rounds": replica.agent.policy.round,
-            "late": replica.agent.overdue(time.time()),
-            "verdict": verdict(findings, judged),
-            **counts,
-        },
-    )
+    return findings, {
+        "name": replica.name,
+        "created": replica.created,
+        "rounds": replica.agent.policy.round,
+        "late": replica.agent.overdue(time.time()),
+        "verdict": verdict(findings, judged),
+        **counts,
+    }
 
 
 def stored(row: log.AgentRow) -> answers.AgentRow:
@@ -143,9 +138,7 @@ def comparison(replica: Replica, level: float) -> Comparison:
 def _regret(replica: Replica) -> Regret | None:
     """Return the latest estimate of regret, if there is one."""
     counts = replica.agent.counts()
-    if not counts["learned"] + counts["observed"]:
-        return None
-    regret = replica.learner.latest_regret()
+    regret = replica.learner.latest_regret() if counts["learned"] + counts["observed"] else None
     if regret is None or regret.calibration.is_contradicted:
         return None
     return Regret.model_validate(regret)
@@ -159,27 +152,22 @@ def decision(service: Service, replica: Replica, decision_id: str) -> answers.De
     replica.catch_up(event.seq)
     body = logged(event)
     outcomes = _outcomes(service, replica, event, body)
-    noise = body.get("noise_std")
-    explained = _explained(replica, event)
-    seen = {outcome.arm: outcome for outcome in outcomes}
+    seen = {each.arm: {"status": each.status, "outcome": each.outcome} for each in outcomes}
+    explained, noise = _explained(replica, event), body.get("noise_std")
     arms = []
-    for place, offered in enumerate(records(body)):
-        beliefs = {n: None if body[n] is None else float(body[n][place]) for n in BELIEFS}
-        fields = beliefs | offered | explained.get(offered["id"], {})
-        arm = answers.ArmAnswer(**fields, chosen=place in body["chosen"])
-        if arm.std is not None and noise is not None:
-            arm.outcome_std = math.hypot(arm.std, noise)
-        if arm.id in seen:
-            arm.status, arm.outcome = seen[arm.id].status, seen[arm.id].outcome
-        arms.append(arm)
-    arms.sort(key=lambda arm: -(arm.index or 0.0))
+    for place, arm in enumerate(records(body)):
+        known = {n: float(body[n][place]) for n in BELIEFS if body[n] is not None}
+        if "std" in known and noise is not None:
+            known["outcome_std"] = math.hypot(known["std"], noise)
+        fields = known | arm | explained.get(arm["id"], {}) | seen.get(arm["id"], {})
+        arms.append(answers.ArmAnswer(**fields, chosen=place in body["chosen"]))
     return answers.DecisionDetails(
         **answer_of(event),
         time=event.time,
         noise_std=noise,
         outcome_range=replica.settings.get("outcome_range"),
         outcomes=outcomes,
-        arms=arms,
+        arms=sorted(arms, key=lambda arm: -(arm.index or 0.0)),
     )
 
 
