@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from oclok.service.forms import FeatureForm
+from oclok.service.openapi import FeatureForm
 from oclok.service.reports import (
     Answer,
     Calibration,

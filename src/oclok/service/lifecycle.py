@@ -40,12 +40,7 @@ _COPIED = {"events": f"{EVENT}, reduced", "snapshots": "seq, created, content"}
 
 
 class Lifecycle:
-    """Changes to agents.
-
-    Args:
-        log: the logs of all agents.
-        who: the name of the key, for the audit trail.
-    """
+    """Changes to agents; `who` makes them is for the audit trail: the name of a key."""
 
     def __init__(self, log: Log, who: str) -> None:
         self.log, self.who = log, who

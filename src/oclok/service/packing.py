@@ -39,12 +39,7 @@ LEVEL = 1
 
 
 def pack(body: dict[str, Any]) -> bytes:
-    """Return a body as bytes.
-
-    Args:
-        body: values for JSON, arrays of floats (`float32` or `float64`), and under "columns" a
-            list of values per feature.
-    """
+    """Return a body as bytes: values for JSON, arrays of floats, and "columns" of features."""
     columns: dict[str, list[Any]] = body["columns"]
     plain = {k: v for k, v in body.items() if k != "columns" and not isinstance(v, np.ndarray)}
     arrays = {name: value for name, value in body.items() if isinstance(value, np.ndarray)}

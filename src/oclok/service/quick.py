@@ -115,13 +115,7 @@ def quickly(
 
 
 class Quick:
-    """Middleware that answers calls with a quick way; the app answers all others.
-
-    Args:
-        app: the app.
-        routes: of all calls.
-        knows: whether an agent is in memory; the others go the usual way.
-    """
+    """Middleware that answers quick calls to agents it `knows`; the app answers all others."""
 
     def __init__(self, app: ASGIApp, routes: list[Any], knows: Callable[[str], bool]) -> None:
         self.app, self._knows = app, knows

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
 from pydantic_core import core_schema
 
-from oclok.service import forms
-from oclok.service.forms import Described
+from oclok.service import openapi
+from oclok.service.openapi import Described
 from oclok.validation import LARGEST_OUTCOME
 
 #: Bytes of a request's body, and arms of a decision; more are refused.
@@ -86,7 +86,7 @@ def _json(value: Any) -> Any:
 OracleForm = Annotated[
     dict[str, JsonValue],
     AfterValidator(_json),
-    Described(forms.Oracle),
+    Described(openapi.Oracle),
     Field(
         examples=[{"kind": "TopK", "k": 5}, {"kind": "Knapsack", "costs": "price", "budget": 100}],
         description="What may be chosen together, by kind and arguments.",
@@ -96,7 +96,7 @@ FeatureForms = Annotated[
     dict[FeatureName, str | dict[str, JsonValue]],
     AfterValidator(_json),
     Field(min_length=1, max_length=MOST_FEATURES),
-    Described(dict[str, forms.FeatureKind | forms.FeatureForm]),
+    Described(dict[str, openapi.FeatureKind | openapi.FeatureForm]),
     Field(examples=[{"years": "number", "city": {"kind": "category", "values": ["Oslo", "Lima"]}}]),
 ]
 
