@@ -6,19 +6,12 @@ the mistake; the forms here only tell which fields there are.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from inspect import Parameter
 from typing import Annotated, Any, Literal, Union
 
 from fastapi import FastAPI
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    TypeAdapter,
-    create_model,
-)
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter, create_model
 from pydantic_core import CoreSchema
 
 from oclok.oracles.arguments import oracle_kinds, parameters_of
@@ -161,16 +154,11 @@ class FeatureForm(_Form):
     declared: bool | None = Field(None, description="Whether a feature is ignored by request.")
 
 
+@dataclass(frozen=True)
 class Described:
     """Describes a field in OpenAPI by another type than the one that checks it."""
 
-    def __init__(self, form: Any) -> None:
-        self.form = form
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return handler(source)
+    form: Any
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler

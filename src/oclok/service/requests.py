@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
@@ -21,11 +22,11 @@ MOST_DECISIONS = 1_000
 LARGEST_INTEGER = 2**53
 
 
+@dataclass(frozen=True)
 class Expected:
     """Replaces the messages of a union's parts by one."""
 
-    def __init__(self, message: str) -> None:
-        self.message = message
+    message: str
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -94,20 +95,14 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         rows = service.log.agents(after, most)
         replicas = {replica.id: replica for replica in service.replicas}
         shown = [
-            (row, replicas.get(row.id)) for row in rows if (row.state == "archived") == archived
+            (views.version(replicas[row.id]), partial(views.row, replicas[row.id]))
+            if row.id in replicas
+            else (f"{row.id}-{row.last}-{row.state}", partial(views.stored, row))
+            for row in rows
+            if (row.state == "archived") == archived
         ]
-        version = " ".join(
-            f"{row.id}-{row.last}-{row.state}" if replica is None else views.version(replica)
-            for row, replica in shown
-        )
-        answer = answered(
-            request,
-            version,
-            lambda: [
-                views.stored(row) if replica is None else views.row(replica)
-                for row, replica in shown
-            ],
-        )
+        version = " ".join(each for each, _ in shown)
+        answer = answered(request, version, lambda: [make() for _, make in shown])
         if len(rows) == most:
             query = urlencode({"after": rows[-1].name, "most": most, "archived": archived})
             answer.headers["Link"] = f'</v1/agents?{query}>; rel="next"'
