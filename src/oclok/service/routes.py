@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from fastapi import Body, Depends, Header, Path, Query, Request, Response
 
 from oclok import __version__
-from oclok.service import answers, learned, reports, requests, views
+from oclok.service import answers, learned, requests, views
 from oclok.service.access import ROLES, Access
 from oclok.service.background import Background
 from oclok.service.conditional import answered
@@ -214,12 +214,12 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         count = service.observe(agent, [item.model_dump() for item in items], once)
         return answers.ObservationsAnswer(learned=count)
 
-    @view(f"{AGENT}/history", reports.History)
+    @view(f"{AGENT}/history", answers.History)
     def get_history(agent: AgentPath, request: Request, range: Range = "day") -> Response:  # noqa: A002
         """Return decisions and outcomes over time, beside the expectations of that time."""
         return seen(request, agent, lambda replica: history(replica, range, time.time()))
 
-    @view(f"{AGENT}/features", reports.Learned)
+    @view(f"{AGENT}/features", answers.Learned)
     def get_features(agent: AgentPath, request: Request) -> Response:
         """Return which features matter, and how outcomes depend on them; recomputed seldom."""
         return seen(
@@ -229,12 +229,12 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
             lambda replica: f"{replica.id}-{learned.version(replica)}",
         )
 
-    @view(f"{AGENT}/lift", reports.Lift)
+    @view(f"{AGENT}/lift", answers.Lift)
     def get_lift(agent: AgentPath, request: Request, level: Level = 0.95) -> Response:
         """Return what the agent earns per decision beyond the control group, and the guard."""
         return seen(request, agent, lambda replica: views.lift(replica, level))
 
-    @view(f"{AGENT}/comparison", reports.Comparison)
+    @view(f"{AGENT}/comparison", answers.Comparison)
     def get_comparison(agent: AgentPath, request: Request, level: Level = 0.95) -> Response:
         """Return, for shadow mode, what the agent expects to gain over the deciding system."""
         return seen(request, agent, lambda replica: views.comparison(replica, level))

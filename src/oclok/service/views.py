@@ -13,12 +13,12 @@ from oclok.agent import health
 from oclok.errors import FeedbackError
 from oclok.policies import calibration
 from oclok.service import answers, log
+from oclok.service.answers import Calibration, Comparison, Guarded, Lift, Regret
 from oclok.service.decisions import BELIEFS, answer_of, logged, restored
 from oclok.service.log import Event
 from oclok.service.packing import records
 from oclok.service.problems import NotFoundError
 from oclok.service.replica import Replica
-from oclok.service.reports import Calibration, Comparison, Guarded, Lift, Regret
 from oclok.service.service import Service
 
 #: What to do about a finding, in terms of the API.
