@@ -229,7 +229,9 @@ class Replica:
         try:
             if event.decision is None and event.kind in ("outcomes", "accept"):
                 return  # erased
-            getattr(self, f"_apply_{event.kind}")(event)
+            result = getattr(self, f"_apply_{event.kind}")(event)
+            for results in self._awaited:
+                results[event.seq] = result
         except TRANSIENT:
             raise
         except Exception:
@@ -248,38 +250,35 @@ class Replica:
             played = Played(decision.offer.contexts, oracle, decision.offer.chosen)
             self.agent.record(decision, schema, played, step)
 
-    def _apply_outcomes(self, event: Event) -> None:
-        assert event.decision is not None
-        body = from_json(event.body)
+    def _apply_outcomes(self, event: Event) -> Result:
+        body, decision = from_json(event.body), event.decision or ""
         outcomes, correct = dict(body["outcomes"]), body["correct"]
-        refused: dict[Any, str] = {}
         try:
             try:
-                learned = self.agent.learn(event.decision, outcomes, correct)
+                return Result(**vars(self.agent.learn(decision, outcomes, correct)))
             except OclokError:  # an outcome is wrong; the others are learned
-                refused = self.agent.refusals(event.decision, outcomes, correct)
+                refused = self.agent.refusals(decision, outcomes, correct)
                 right = {arm: y for arm, y in outcomes.items() if arm not in refused}
-                learned = self.agent.learn(event.decision, right, correct)
-            self._keep(event, Result(**vars(learned), rejected=list(refused.items())))
+                learned = self.agent.learn(decision, right, correct)
+                return Result(**vars(learned), rejected=list(refused.items()))
         except OclokError as reason:
-            self._keep(event, Result(rejected=[(arm, str(reason)) for arm in outcomes]))
+            return Result(rejected=[(arm, str(reason)) for arm in outcomes])
 
-    def _apply_accept(self, event: Event) -> None:
-        assert event.decision is not None
+    def _apply_accept(self, event: Event) -> Result:
         arm = from_json(event.body)["arm"]
         try:
-            self.agent.accept(event.decision, arm)
-            self._keep(event, Result(learned=[arm]))
+            self.agent.accept(event.decision or "", arm)
         except OclokError as reason:
-            self._keep(event, Result(rejected=[(arm, str(reason))]))
+            return Result(rejected=[(arm, str(reason))])
+        return Result(learned=[arm])
 
-    def _apply_observations(self, event: Event) -> None:
+    def _apply_observations(self, event: Event) -> Result:
         body = from_json(event.body)
         try:
             self.agent.observe(dict(enumerate(body["features"])), body["outcomes"])
-            self._keep(event, Result(learned=list(range(len(body["outcomes"])))))
         except OclokError as reason:
-            self._keep(event, Result(rejected=[(None, str(reason))]))
+            return Result(rejected=[(None, str(reason))])
+        return Result(learned=list(range(len(body["outcomes"]))))
 
     def _apply_expire(self, event: Event) -> None:
         self.agent.expire()
@@ -312,7 +311,3 @@ class Replica:
                 self._apply_one(event)
         self.agent.restart_lift()  # groups of several policies or sizes cannot be put together
         self.time = now
-
-    def _keep(self, event: Event, result: Result) -> None:
-        for results in self._awaited:
-            results[event.seq] = result
