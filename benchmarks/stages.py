@@ -72,13 +72,13 @@ def stages(case: Case, decisions: int) -> Result:
             (replica, "committed", "record"),
             (replica.agent, "propose", "propose"),
             (replica.learner, "propose", "policy"),
-            (module, "decision_body", "body"),
+            (module, "pack", "body"),
         ]
-        body = module.decision_body
+        pack = module.pack
         for owner, name, stage in wrapped:
             setattr(owner, name, timed(stage, getattr(owner, name)))
         play(service, case, decisions, timed)
-        module.decision_body = body
+        module.pack = pack
         database.close()
     half = decisions // 2
     rows: list[Row] = []

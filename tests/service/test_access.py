@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from oclok.errors import InputError
-from oclok.service.access import Access, Keys, digest, is_loopback
+from oclok.service.access import Access, digest, is_loopback
 from oclok.service.database import Database
 
 ROUTES = [
@@ -32,7 +32,7 @@ def client(storage):
 
     database = Database(storage)
     database.migrate()
-    keys = Keys(database)
+    keys = Access(database)
     made = {
         (role, agent): keys.add("somebody", [role], agent)
         for role in ("decide", "learn", "read", "admin")
@@ -71,11 +71,10 @@ def test_keys_are_stored_hashed_and_refused_once_removed(client, storage):
         rows = connection.exec_driver_sql("SELECT * FROM keys").all()
     assert key not in str(rows)
     assert digest(key) in str(rows)
-    keys = Keys(database)
     access = Access(database)
     access.check(f"Bearer {key}", "read", None)
-    for stored in keys.all():
-        keys.remove(stored.id)
+    for stored in access.keys:
+        access.remove(stored.id)
     access.refresh()
     for authorization in (f"Bearer {key}", None):
         with pytest.raises(Exception, match="key"):  # none is left, and still one is needed
@@ -86,9 +85,9 @@ def test_keys_need_a_role_and_a_name(storage):
     database = Database(storage)
     database.migrate()
     with pytest.raises(InputError, match="roles"):
-        Keys(database).add("somebody", ["king"])
+        Access(database).add("somebody", ["king"])
     with pytest.raises(InputError, match="name"):
-        Keys(database).add("<script>", ["read"])
+        Access(database).add("<script>", ["read"])
 
 
 def test_loopback():

@@ -17,7 +17,7 @@ from hypothesis.errors import Unsatisfiable
 
 from oclok.agent.schema import KINDS
 from oclok.oracles.arguments import oracle_kinds, parameters_of
-from oclok.service import forms
+from oclok.service import openapi
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
@@ -129,13 +129,13 @@ def test_what_is_sent_and_answered_has_an_example_that_fits(server):
 
 def test_forms_have_the_fields_that_oracles_and_features_have():
     for name, oracle in oracle_kinds().items():
-        fields = set(forms.FORMS[name].model_fields)
+        fields = set(openapi.FORMS[name].model_fields)
         assert fields == {"kind", *parameters_of(oracle)}, name
     used = {name for oracle in oracle_kinds().values() for name in parameters_of(oracle)}
-    assert set(forms.ARGUMENTS) == used
-    assert set(forms.FeatureKind.__args__) == set(KINDS)
+    assert set(openapi.ARGUMENTS) == used
+    assert set(openapi.FeatureKind.__args__) == set(KINDS)
     known = {field for kind in KINDS.values() for field in kind.__dataclass_fields__}
-    assert set(forms.FeatureForm.model_fields) == {"kind", *known}
+    assert set(openapi.FeatureForm.model_fields) == {"kind", *known}
 
 
 def test_a_typed_client_runs_in_node(server, tmp_path):

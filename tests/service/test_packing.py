@@ -1,4 +1,4 @@
-"""What is packed comes back bit by bit, in a fraction of the bytes; older bodies are read."""
+"""What is packed comes back bit by bit, in a fraction of the bytes."""
 
 from __future__ import annotations
 
@@ -65,14 +65,3 @@ def test_a_decision_of_100_arms_and_8_features_takes_a_fifth_of_its_text(convert
     packed = pack(body | {name: values.astype(np.float32) for name, values in beliefs.items()})
     assert len(packed) < len(text) / 4
     assert len(packed) < 5_500
-
-
-def test_records_of_older_versions_are_read():
-    arms = [{"id": "a", "features": {"x": 0.5, "c": "red"}}, {"id": 2, "features": {"x": 1}}]
-    old = {"arms": arms, "chosen": [1], "index": [0.1, 0.2], "mean": [0.0, 0.1], "std": None}
-    body = unpack(json.dumps(old).encode())
-    assert body["ids"] == ["a", 2]
-    assert body["columns"] == {"x": [0.5, 1], "c": ["red", None]}
-    np.testing.assert_array_equal(body["index"], [0.1, 0.2])
-    assert body["std"] is None
-    assert records(body)[0] == arms[0]

@@ -368,7 +368,7 @@ def test_lift_over_the_control_group_is_shown_where_there_is_one(page, world):
 
 
 def test_only_those_who_may_accept_see_the_button(page, start_server, make_arms):
-    from oclok.service.access import Keys
+    from oclok.service.access import Access
     from oclok.service.database import Database
 
     server = start_server()
@@ -377,7 +377,7 @@ def test_only_those_who_may_accept_see_the_button(page, start_server, make_arms)
     item = {"decision": wrong["id"], "arm": wrong["chosen"][0]["id"], "outcome": 1e6}
     server.client.post(f"{world.path}/outcomes", json=[item])
     database = Database(server.storage)
-    keys = {role: Keys(database).add(role, ["read", role]) for role in ("decide", "learn")}
+    keys = {role: Access(database).add(role, ["read", role]) for role in ("decide", "learn")}
     database.close()
     until(lambda: server.client.get("/v1/agents").status_code == 401)
     for role, key in keys.items():
@@ -415,14 +415,14 @@ def test_an_empty_service_shows_calls_that_work(page, start_server):
 
 
 def test_a_key_for_one_agent_lands_on_that_agent(page, start_server):
-    from oclok.service.access import Keys
+    from oclok.service.access import Access
     from oclok.service.database import Database
 
     server = start_server()
     for name in ("mine", "other"):
         server.client.put(f"/v1/agents/{name}", json={"oracle": {"kind": "TopK", "k": 1}})
     database = Database(server.storage)
-    key = Keys(database).add("me", ["read"], "mine")
+    key = Access(database).add("me", ["read"], "mine")
     database.close()
     until(lambda: server.client.get("/v1/agents").status_code == 401)
     page.open(server.url)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from oclok.service.telemetry import JsonFormatter, TextFormatter, note_answer, request_id, traced
+from oclok.service.telemetry import LineFormatter, note_answer, request_id, traced
 
 
 def record(message: str = "hello", **fields) -> logging.LogRecord:
@@ -19,19 +19,19 @@ def record(message: str = "hello", **fields) -> logging.LogRecord:
 
 def test_a_line_is_one_json_object_with_level_time_agent_and_request():
     with traced("GET", "/x", {"request": "r1", "agent": "a"}):
-        line = JsonFormatter().format(record(status=200))
+        line = LineFormatter(is_json=True).format(record(status=200))
     entry = json.loads(line)
     assert "\n" not in line
     assert entry["level"] == "warning"
     assert entry["time"].endswith("+00:00")
     assert (entry["request"], entry["agent"], entry["status"]) == ("r1", "a", 200)
-    assert "request" not in json.loads(JsonFormatter().format(record()))
+    assert "request" not in json.loads(LineFormatter(is_json=True).format(record()))
     assert "request=r1" in _text({"request": "r1"})
 
 
 def _text(fields) -> str:
     with traced("GET", "/x", fields):
-        return TextFormatter().format(record())
+        return LineFormatter(is_json=False).format(record())
 
 
 def test_errors_have_their_traceback():
@@ -40,8 +40,8 @@ def test_errors_have_their_traceback():
     except ValueError:
         entry = record()
         entry.exc_info = sys.exc_info()
-    assert "ValueError: wrong" in json.loads(JsonFormatter().format(entry))["error"]
-    assert "ValueError: wrong" in TextFormatter().format(entry)
+    assert "ValueError: wrong" in json.loads(LineFormatter(is_json=True).format(entry))["error"]
+    assert "ValueError: wrong" in LineFormatter(is_json=False).format(entry)
 
 
 def test_request_ids_of_proxies_are_kept_if_they_are_sane():

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from oclok import Agent
 from oclok.oracles import TopK
 from oclok.service.database import Database
-from oclok.service.decisions import logged
+from oclok.service.decisions import logged, restored
 from oclok.service.log import Log
 from oclok.service.packing import records
 from oclok.service.replica import Replica
@@ -37,7 +37,7 @@ def test_two_workers_agree_with_one_agent_that_learned_everything_alone(
     for event in log.after(row.id, 0):
         reader.apply(event)
         if event.kind == "decision":
-            decision = reader.restored(event)[0]
+            decision = restored(reader.agent, event)[0]
             arms = _arms(event)
             alone.decide(arms, include=decision.chosen, id=decision.id)
         elif event.kind == "outcomes":

@@ -11,11 +11,10 @@ import time
 from functools import lru_cache
 from typing import NamedTuple
 
-import sqlalchemy as sa
 from fastapi import HTTPException
 
 from oclok.errors import InputError
-from oclok.service.database import Database
+from oclok.service.database import Database, execute, insert
 
 ROLES = ("decide", "learn", "read", "admin")
 #: A key has 32 random bytes: it cannot be guessed, and its hash needs no salt.
@@ -37,60 +36,40 @@ class Key(NamedTuple):
         return bool(self.roles & {role, "admin"}) and self.agent in (None, agent)
 
 
-class Keys:
-    """The keys of a database."""
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-
-    def add(self, name: str, roles: list[str], agent: str | None = None) -> str:
-        """Make a key and return it: this is the only time that it can be seen."""
-        unknown = [role for role in roles if role not in ROLES]
-        if unknown or not roles:
-            raise InputError(f"roles must be of {', '.join(ROLES)}; got {roles!r}")
-        if not re.fullmatch(r"[\w.@ -]{1,64}", name):
-            raise InputError(f"the name of a key must be 1 to 64 letters or digits; got {name!r}")
-        key = PREFIX + secrets.token_urlsafe(BYTES)
-        values = {
-            "name": name,
-            "digest": digest(key),
-            "roles": ",".join(dict.fromkeys(roles)),
-            "agent": agent,
-            "now": time.time(),
-        }
-        with self.database.write() as connection:
-            connection.execute(_ADD, values)
-        return key
-
-    def all(self) -> list[Key]:
-        """Return all keys."""
-        with self.database.read() as connection:
-            rows = connection.execute(_ALL).all()
-        return [Key(n, name, d, frozenset(r.split(",")), a, c) for n, name, d, r, a, c in rows]
-
-    def remove(self, number: int) -> bool:
-        """Remove a key and return whether it was there."""
-        with self.database.write() as connection:
-            return bool(connection.execute(_REMOVE, {"id": number}).rowcount)
-
-
 class Access:
-    """Decides whether a request is allowed.
+    """The keys of a database, and whether they allow a request.
 
     Without keys everybody may do everything, from this machine. Once there was a key, requests
     without one are refused for as long as this process runs.
     """
 
     def __init__(self, database: Database) -> None:
-        self.keys = Keys(database)
-        self._known: list[Key] = []
+        self._database = database
         self.needs_key = False
         self.refresh()
 
     def refresh(self) -> None:
         """Read the keys again."""
-        self._known = self.keys.all()
-        self.needs_key = self.needs_key or bool(self._known)
+        rows = self._database.rows(f"SELECT {', '.join(Key._fields)} FROM keys ORDER BY id")
+        self.keys = [Key._make(row)._replace(roles=frozenset(row.roles.split(","))) for row in rows]
+        self.needs_key = self.needs_key or bool(self.keys)
+
+    def add(self, name: str, roles: list[str], agent: str | None = None) -> str:
+        """Make a key and return it: this is the only time that it can be seen."""
+        if not roles or not set(roles) <= set(ROLES):
+            raise InputError(f"roles must be of {', '.join(ROLES)}; got {roles!r}")
+        if not re.fullmatch(r"[\w.@ -]{1,64}", name):
+            raise InputError(f"the name of a key must be 1 to 64 letters or digits; got {name!r}")
+        key = PREFIX + secrets.token_urlsafe(BYTES)
+        values = (name, digest(key), ",".join(dict.fromkeys(roles)), agent, time.time())
+        with self._database.write() as connection:
+            insert(connection, "keys", **dict(zip(Key._fields[1:], values, strict=True)))
+        return key
+
+    def remove(self, number: int) -> bool:
+        """Remove a key and return whether it was there."""
+        with self._database.write() as connection:
+            return bool(execute(connection, "DELETE FROM keys WHERE id = :id", id=number).rowcount)
 
     def check(self, authorization: str | None, role: str, agent: str | None) -> None:
         """Raise 401 or 403 unless a request with this header may do what needs `role`."""
@@ -108,7 +87,7 @@ class Access:
             raise HTTPException(401, "a key is needed: Authorization: Bearer oclok_…")
         presented = digest(token.strip())
         found = None
-        for key in self._known:  # all of them, so that time tells nothing
+        for key in self.keys:  # all of them, so that time tells nothing
             if hmac.compare_digest(key.digest, presented):
                 found = key
         if found is None:
@@ -140,11 +119,3 @@ def is_loopback(host: str) -> bool:
 def digest(key: str) -> str:
     """Return the hash that is stored of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
-
-
-_ADD = sa.text(
-    "INSERT INTO keys (name, digest, roles, agent, created) "
-    "VALUES (:name, :digest, :roles, :agent, :now)"
-)
-_ALL = sa.text("SELECT id, name, digest, roles, agent, created FROM keys ORDER BY id")
-_REMOVE = sa.text("DELETE FROM keys WHERE id = :id")

@@ -1,5 +1,5 @@
 """The web application: routes, access, limits, metrics, and work in the background."""
-# Tested in tests/service/test_connections.py: every request goes through it.
+# Tested in tests/service/test_limits.py: every request goes through it.
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from oclok.service import openapi, problems
 from oclok.service.access import Access
 from oclok.service.background import Background
 from oclok.service.config import Config
-from oclok.service.connections import exit_in_time
 from oclok.service.database import Database
 from oclok.service.limits import Limits
 from oclok.service.metrics import Metrics
 from oclok.service.page import page_routes
 from oclok.service.quick import Quick
 from oclok.service.routes import routes
+from oclok.service.server import exit_in_time
 from oclok.service.service import Service
 
 
@@ -64,6 +64,6 @@ def create_app(config: Config | str) -> FastAPI:
         route.unique_id = route.name  # stable names for clients
         app.router.routes.append(route)
     app.include_router(page_routes())
-    app.add_middleware(Quick, routes=calls)
+    app.add_middleware(Quick, routes=calls, knows=service.knows)
     app.add_middleware(Limits, access=access, metrics=metrics)
     return app

@@ -30,8 +30,8 @@ MODELS_PER_SECOND = 250
 SUMMARISE_EVERY, TRIM_EVERY, CHECK_EVERY = 10.0, 20.0, 60.0
 #: Seconds between two times that old decisions are reduced.
 KEEP_EVERY = 3600.0
-#: Seconds until a step of learning that failed is tried again, at first and at last.
-RETRY_AFTER, LATEST_RETRY = 0.2, 10.0
+#: Seconds until a step of learning that failed is tried again.
+RETRY_AFTER = 2.0
 #: A snapshot is made after this many events, or this share of the log if that is more; up to
 #: twice as much, by process. A start then takes less than a tenth of reading the whole log, or
 #: reads a thousand events.
@@ -49,7 +49,7 @@ class Background:
         ]
         self._stop = threading.Event()
         self._sharing = Sharing(os.environ.get(FOLDER))
-        self._failed: dict[int, tuple[int, float]] = {}
+        self._again: dict[int, float] = {}  # when to try again to learn for an agent
         self._due: dict[str, float] = {}
         self.is_ready = False
 
@@ -83,18 +83,14 @@ class Background:
 
     def _step(self, replica: Replica) -> bool:
         """Take a step of learning for an agent; one that fails is tried again after a while."""
-        failures, again = self._failed.get(replica.id, (0, 0.0))
-        if time.monotonic() < again:
+        if time.monotonic() < self._again.get(replica.id, 0.0):
             return False
         try:
-            was_taken = self._sharing.work(_model(replica), replica.learner)
+            return self._sharing.work(_model(replica), replica.learner)
         except Exception:
-            pause = min(RETRY_AFTER * 2**failures, LATEST_RETRY)
-            self._failed[replica.id] = failures + 1, time.monotonic() + pause
-            LOGGER.exception("agent %s: learning failed; again in %g s", replica.name, pause)
+            self._again[replica.id] = time.monotonic() + RETRY_AFTER
+            LOGGER.exception("agent %s: learning failed; again in %g s", replica.name, RETRY_AFTER)
             return False
-        self._failed.pop(replica.id, None)
-        return was_taken
 
     def _run(self) -> None:
         while not self._stop.is_set():

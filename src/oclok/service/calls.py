@@ -25,20 +25,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Call(Generic[R]):
-    """A call to make, and how to read its answer.
-
-    Attributes:
-        path: below that of the agent.
-        is_safe: it may be made again if it is not known whether it arrived.
-        key: the service takes the same key once.
-    """
+    """A call to make, and how to read its answer."""
 
     method: str
-    path: str
+    path: str  # below that of the agent
     read: Callable[[Any], R]
     body: Any = None
-    is_safe: bool = True
-    key: str | None = None
+    is_safe: bool = True  # to be made again if it is not known whether it arrived
+    key: str | None = None  # the service takes the same key once
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from oclok.errors import InputError, OclokError, StorageError
 from oclok.service.config import Config, with_password
 
 if TYPE_CHECKING:
-    from oclok.service.access import Keys
+    from oclok.service.access import Access
     from oclok.service.database import Database
     from oclok.service.lifecycle import Lifecycle
 
@@ -117,12 +117,12 @@ def replay(
 
 def check(storage: Storage = DEFAULT) -> None:
     """Check that no event of any agent is missing, and that snapshots can be read."""
-    from oclok.service.integrity import check as run
+    from oclok.service.replay import check as run
 
     findings = run(_database(storage))
-    for finding in findings:
-        print(finding)
-    if not all(finding.is_well for finding in findings):
+    for agent, damage in findings.items():
+        print(f"{agent}: {damage or 'complete'}")
+    if any(findings.values()):
         raise typer.Exit(1)
 
 
@@ -207,7 +207,7 @@ def set_agent(
     except ValidationError as reason:
         first = reason.errors()[0]
         raise InputError(f"{first['loc'][0]}: {first['msg']}") from None
-    _lifecycle(storage).change(agent, change.given())
+    _lifecycle(storage).change(agent, change.model_dump(include=change.model_fields_set))
 
 
 @agents_app.command()
@@ -267,10 +267,10 @@ def _value(text: str) -> Any:
 keys_app = typer.Typer(help="Keys for those who may use the service.", no_args_is_help=True)
 
 
-def _keys(storage: str, *, create: bool = False) -> Keys:
-    from oclok.service.access import Keys
+def _access(storage: str, *, create: bool = False) -> Access:
+    from oclok.service.access import Access
 
-    return Keys(_database(storage, create=create))
+    return Access(_database(storage, create=create))
 
 
 @keys_app.command()
@@ -281,13 +281,13 @@ def add(
     storage: Storage = DEFAULT,
 ) -> None:
     """Make a key and print it; it cannot be seen again."""
-    print(_keys(storage, create=True).add(name, role, agent))
+    print(_access(storage, create=True).add(name, role, agent))
 
 
 @keys_app.command(name="list")
 def list_keys(storage: Storage = DEFAULT) -> None:
     """List all keys, without their secrets."""
-    for key in _keys(storage).all():
+    for key in _access(storage).keys:
         print(f"{key.id}\t{key.name}\t{','.join(sorted(key.roles))}\t{key.agent or 'all agents'}")
 
 
@@ -297,5 +297,5 @@ def remove(
     storage: Storage = DEFAULT,
 ) -> None:
     """Remove a key: it is refused within a second."""
-    if not _keys(storage).remove(number):
+    if not _access(storage).remove(number):
         raise InputError(f"there is no key {number}")

@@ -272,6 +272,12 @@ def execute(
     )
 
 
+def insert(connection: Connection, table: str, **values: Any) -> None:
+    """Insert a row."""
+    columns, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
+    execute(connection, f"INSERT INTO {table} ({columns}) VALUES ({marks})", **values)
+
+
 @cache
 def _text(sql: str) -> sa.TextClause:
     return sa.text(sql)

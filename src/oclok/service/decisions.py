@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,22 @@ import numpy as np
 from oclok.agent import Agent, AgentDecision, Schema
 from oclok.agent.arms import Arms
 from oclok.agent.decision import Offer, Proposal
+from oclok.agent.feedback import Learned
 from oclok.agent.guard import Step
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
 from oclok.service.log import Event
-from oclok.service.packing import pack, unpack
+from oclok.service.packing import unpack
 
 #: What a policy thinks of arms.
 BELIEFS = ("mean", "std", "index")
 #: What becomes of an outcome that is not rejected.
-RESULTS = ("learned", "repeated", "corrected", "quarantined")
+RESULTS = tuple(each.name for each in fields(Learned))
 
 
-def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_first: bool) -> bytes:
+def decision_body(
+    request: dict[str, Any], arms: Arms, proposal: Proposal, is_first: bool
+) -> dict[str, Any]:
     """Return what the log keeps of a decision: the request, every arm's beliefs, the chosen set.
 
     Beliefs are kept in single precision, and exactly for the chosen arms.
@@ -55,18 +59,15 @@ def decision_body(request: dict[str, Any], arms: Arms, proposal: Proposal, is_fi
         body[name] = None if values is None else values.astype(np.float32)
         if values is not None:
             body[f"exact_{name}"] = values[offer.chosen]
-    width = _width(offer)
-    if width is not None:
-        body["index"], body["width"] = None, width
     if is_first:
         body["schema"] = proposal.schema.to_json()
-    return pack(body)
+    return body
 
 
 def logged(event: Event) -> dict[str, Any]:
     """Return what the log keeps of a decision, by name; see `decision_body`."""
     body = unpack(event.body)
-    if "width" in body:
+    if "width" in body:  # of a log before indices were kept
         body["index"] = body["mean"] + body.pop("width") * body["std"]
     for name in BELIEFS:
         if f"exact_{name}" in body:
@@ -76,16 +77,6 @@ def logged(event: Event) -> dict[str, Any]:
         body["propensity"] = np.isin(np.arange(len(body["ids"])), body["chosen"]).astype(float)
         body |= {"super_arm_propensity": 1.0, "propensity_draws": 0}
     return body
-
-
-def _width(offer: Offer) -> float | None:
-    """Return w if every index is mean + w · std, as far as single precision can tell."""
-    if offer.mean is None or offer.std is None or not offer.std.any():
-        return None
-    bonus = offer.index - offer.mean
-    width = float(bonus @ offer.std / (offer.std @ offer.std))
-    scale = np.abs(offer.index).max()
-    return width if np.abs(bonus - width * offer.std).max() <= 1e-8 * scale else None
 
 
 def logged_arms(body: dict[str, Any]) -> Arms:
@@ -133,68 +124,49 @@ def restored(
     return decision, schema, oracle, step
 
 
-@dataclass
-class Result:
-    """The effect of an event with outcomes: ids of arms, and reasons of those rejected."""
+@dataclass(frozen=True)
+class Result(Learned):
+    """The effect of an event with outcomes; `rejected` has ids of arms, and the reasons."""
 
-    learned: list[Any] = field(default_factory=list)
-    repeated: list[Any] = field(default_factory=list)
-    corrected: list[Any] = field(default_factory=list)
-    quarantined: list[Any] = field(default_factory=list)
     rejected: list[tuple[Any, str]] = field(default_factory=list)
 
 
-class OutcomesTally:
-    """Counts what became of outcomes."""
-
-    def __init__(self) -> None:
-        self.totals: dict[str, Any] = dict.fromkeys(RESULTS, 0) | {"rejected": [], "items": []}
-
-    def add(self, decision: str | None, result: Result) -> None:
-        """Count what became of outcomes of one decision."""
-        for kind in RESULTS:
-            arms = getattr(result, kind)
-            self.totals[kind] += len(arms)
-            self.totals["items"] += [
-                {"decision": decision, "arm": arm, "result": kind} for arm in arms
-            ]
-        self.totals["rejected"] += [
-            {"decision": decision, "arm": arm, "reason": reason} for arm, reason in result.rejected
-        ]
-
-
-def answer_of(event: Event) -> dict[str, Any]:
-    """Return the answer to a request for a decision that is in the log."""
-    body = logged(event)
-    stepped_in = body.get("guard", {}).get("stepped_in", False)
-    propensity = body["super_arm_propensity"]
-    return _answer(event, body, body.get("is_exact"), body["group"], stepped_in, propensity)
-
-
-def answer_to(event: Event, proposal: Proposal) -> dict[str, Any]:
-    """Return the answer to a request for a decision that was just made."""
-    made = proposal.decision
-    assert made.offer is not None
-    propensity = _known(made.offer.super_arm_propensity)
-    return _answer(event, vars(made.offer), made.is_exact, made.group, made.stepped_in, propensity)
-
-
-def _answer(
-    event: Event,
-    offer: dict[str, Any],
-    is_exact: bool | None,
-    group: str,
-    stepped_in: bool,
-    propensity: float | None,
-) -> dict[str, Any]:
-    chosen = [
-        {"id": offer["ids"][place]}
-        | {n: None if offer[n] is None else float(offer[n][place]) for n in BELIEFS}
-        for place in offer["chosen"]
+def tallied(results: list[tuple[str | None, Result]]) -> dict[str, Any]:
+    """Return what became of outcomes, given by decision: how many, those refused, one by one."""
+    items = [
+        {"decision": decision, "arm": arm, "result": kind}
+        for decision, result in results
+        for kind in RESULTS
+        for arm in getattr(result, kind)
     ]
-    answer = {"id": event.decision, "round": event.round, "chosen": chosen}
-    proof = {} if is_exact is None else {"is_exact": is_exact}
-    return {**answer, "group": group, "stepped_in": stepped_in, "propensity": propensity, **proof}
+    rejected = [
+        {"decision": decision, "arm": arm, "reason": reason}
+        for decision, result in results
+        for arm, reason in result.rejected
+    ]
+    counts = Counter(item["result"] for item in items)
+    return {kind: counts[kind] for kind in RESULTS} | {"rejected": rejected, "items": items}
+
+
+def answer_of(event: Event, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the answer to a request for a decision that is in the log, with this body."""
+    if body is None:
+        body = unpack(event.body)
+    exact = {name: body.get(f"exact_{name}") for name in BELIEFS}
+    chosen = [
+        {"id": body["ids"][place]}
+        | {name: None if x is None else float(x[nth]) for name, x in exact.items()}
+        for nth, place in enumerate(body["chosen"])
+    ]
+    return {
+        "id": event.decision,
+        "round": event.round,
+        "chosen": chosen,
+        "group": body["group"],
+        "stepped_in": body.get("guard", {}).get("stepped_in", False),
+        "propensity": body.get("super_arm_propensity", 1.0),
+        **({"is_exact": body["is_exact"]} if "is_exact" in body else {}),
+    }
 
 
 def _known(number: float) -> float | None:

@@ -26,20 +26,19 @@ def start(url: str, seed: int = 0) -> None:
 def _run(url: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     client = Client(url, agent=AGENT)
-    oracle = {"kind": "Partition", "groups": "city", "limits": 2}
-    while True:
-        try:
-            client.create(oracle, outcome_range=(0.0, 5.0), deadline=60.0)
-            break
-        except OclokError:
-            time.sleep(1.0)
     late: list[tuple[float, str, dict[Any, float]]] = []
     while True:
         try:
-            play(client, rng, late)
-        except OclokError:
+            client.create(
+                {"kind": "Partition", "groups": "city", "limits": 2},
+                outcome_range=(0.0, 5.0),
+                deadline=60.0,
+            )
+            while True:
+                play(client, rng, late)
+                time.sleep(rng.exponential(1 / RATE))
+        except OclokError:  # not started yet, or deleted
             time.sleep(1.0)
-        time.sleep(rng.exponential(1 / RATE))
 
 
 def play(

@@ -17,8 +17,8 @@ import numpy as np
 
 from oclok.agent.decisions import KNOWN, Status
 from oclok.agent.decisions import History as Kept
+from oclok.service.answers import History, Totals
 from oclok.service.replica import Replica
-from oclok.service.reports import History, Totals
 from oclok.typing import FloatArray, IntArray
 
 Range = Literal["hour", "day", "week", "all"]

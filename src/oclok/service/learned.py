@@ -15,10 +15,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from oclok.posterior import MixturePosterior
+from oclok.service.answers import FeatureCurve, Kernel, Learned
 from oclok.service.decisions import logged
 from oclok.service.packing import records
 from oclok.service.replica import Replica
-from oclok.service.reports import FeatureCurve, Kernel, Learned
 from oclok.service.service import Service
 
 #: Arms that features are varied of, decisions that these are taken from, and values per feature.

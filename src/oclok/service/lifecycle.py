@@ -27,15 +27,12 @@ from sqlalchemy.engine import Connection, CursorResult
 
 from oclok.errors import InputError
 from oclok.oracles import oracle_from_json
-from oclok.service.database import execute
+from oclok.service.database import execute, insert
 from oclok.service.log import EVENT, AgentRow, Event, Log
 from oclok.service.packing import pack, unpack
 from oclok.service.problems import ConflictError, NotFoundError
 from oclok.service.replica import make_agent, restarts, with_defaults
 
-STATES = ("active", "paused", "archived")
-#: Settings that cannot change: what was learned depends on them.
-FIXED = ("features", "outcome_range")
 #: Decisions that retention rewrites in one transaction.
 BATCH = 200
 #: What a clone that has learned copies, besides the agent itself.
@@ -43,12 +40,7 @@ _COPIED = {"events": f"{EVENT}, reduced", "snapshots": "seq, created, content"}
 
 
 class Lifecycle:
-    """Changes to agents.
-
-    Args:
-        log: the logs of all agents.
-        who: the name of the key, for the audit trail.
-    """
+    """Changes to agents; `who` makes them is for the audit trail: the name of a key."""
 
     def __init__(self, log: Log, who: str) -> None:
         self.log, self.who = log, who
@@ -57,13 +49,10 @@ class Lifecycle:
     def change(self, name: str, changes: dict[str, Any]) -> None:
         """Change settings, or the `state`; `InputError` if the result makes no sense."""
         row = self.log.agent(name)
-        changes = dict(changes)
-        state = changes.pop("state", None)
-        fixed = [key for key in FIXED if key in changes]
-        if fixed:
-            raise InputError(f"{fixed[0]} cannot change; make another agent, or clone this one")
+        state = changes.get("state", row.state)
         before = with_defaults(json.loads(row.settings))
         after = {**before, **changes}
+        after.pop("state", None)
         make_agent(after)  # raises what is wrong with it
         after["oracle"] = oracle_from_json(after["oracle"]).to_json()
         if after != before:
@@ -73,9 +62,7 @@ class Lifecycle:
             with self._changing(row, "settings", detail, {"from": before, "to": after}) as do:
                 if not do(sql, before=row.settings, after=text).rowcount:
                     raise ConflictError(f"agent {name!r} is being changed by others; try again")
-        if state is not None and state != row.state:
-            if state not in STATES:
-                raise InputError(f"state must be one of {', '.join(STATES)}; got {state!r}")
+        if state != row.state:
             with self._changing(row, "state", {"state": state}, {"state": state}) as do:
                 do("UPDATE agents SET state = :state WHERE id = :agent", state=state)
 
@@ -191,28 +178,15 @@ class Lifecycle:
                 raise NotFoundError(f"there is no agent {row.name!r}")
             yield do
             change = {"what": what, **(body or {})}
-            do(
-                "INSERT INTO events (agent, seq, kind, time, body) "
-                "VALUES (:agent, :seq, 'change', :now, :body)",
-                seq=last,
-                now=time.time(),
-                body=to_json(change),
-            )
+            entry = {"kind": "change", "time": time.time(), "body": to_json(change)}
+            insert(connection, "events", agent=row.id, seq=last, **entry)
             if restarts(change):
                 do("DELETE FROM snapshots WHERE agent = :agent")
             self._audit(connection, row.name, what, detail)
 
     def _audit(self, connection: Connection, agent: str, action: str, detail: Any) -> None:
-        execute(
-            connection,
-            "INSERT INTO audit (time, who, agent, action, detail) "
-            "VALUES (:now, :who, :agent, :action, :detail)",
-            now=time.time(),
-            who=self.who,
-            agent=agent,
-            action=action,
-            detail=json.dumps(detail, sort_keys=True),
-        )
+        entry = {"time": time.time(), "who": self.who, "agent": agent, "action": action}
+        insert(connection, "audit", **entry, detail=json.dumps(detail, sort_keys=True))
 
 
 def reduced(body: dict[str, Any], places: list[int]) -> dict[str, Any]:

@@ -1,21 +1,29 @@
-"""Checks before a request is read: its size, its type, its host, and how fast it arrives."""
-# Tested in tests/service/test_routes.py: bodies beyond the limits are refused over HTTP.
+"""Limits of requests: their size, type and host, and how slow their client may be.
+
+uvicorn limits idle time between requests only. Here a client that has not sent its headers or its
+body in time, or does not read its answer, loses its connection.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from oclok.service.access import Access
-from oclok.service.connections import BODY_SECONDS
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
 from oclok.service.requests import MOST_BYTES
 from oclok.service.telemetry import note_answer, request_id, traced
 
+#: Seconds in which a client must have sent its headers, and its whole body.
+HEADER_SECONDS, BODY_SECONDS = 10.0, 30.0
+#: Seconds for which a client may read nothing of its answer.
+READ_SECONDS = 30.0
 #: Browsers load scripts and data from here and nowhere else.
 HEADERS = [
     (
@@ -93,3 +101,48 @@ class Limits:
             if size.isdigit() and int(size) > MOST_BYTES:
                 return 413, f"the body must have at most {MOST_BYTES:,} bytes; it has {int(size):,}"
         return None
+
+
+class Connection(AutoHTTPProtocol):  # type: ignore[valid-type,misc]
+    """An HTTP connection with limits on the time that its client may take."""
+
+    _headers: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Expect the headers of the first request."""
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Note whether the headers of a request are complete."""
+        super().data_received(data)
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._headers = _cancelled(self._headers)
+        elif self._headers is None:
+            self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Expect nothing more."""
+        self._headers, self._reading = _cancelled(self._headers), _cancelled(self._reading)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Expect the client to read its answer."""
+        super().pause_writing()
+        self._reading = self.loop.call_later(READ_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Note that it did."""
+        self._reading = _cancelled(self._reading)
+        super().resume_writing()
+
+    def _expect_headers(self) -> None:
+        self._headers = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+
+def _cancelled(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    if timer is not None:
+        timer.cancel()
+    return None

@@ -8,7 +8,6 @@ would not: a reader of event n has seen all events before it.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -77,7 +76,6 @@ class Log:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._commits: dict[int, GroupCommit[Event]] = {}
-        self._guard = threading.Lock()
 
     def agents(self, after: str = "", most: int = 2**53) -> list[AgentRow]:
         """Return up to `most` agents whose names come after `after`, by name."""
@@ -118,25 +116,26 @@ class Log:
         sql = "SELECT count(*), coalesce(max(id), 0), coalesce(sum(last), 0) FROM agents"
         return tuple(map(int, self.database.rows(sql)[0]))  # type: ignore[return-value]
 
-    def damaged(self) -> list[str]:
-        """Return the names of agents of which events are missing."""
-        sql = """SELECT name FROM agents LEFT JOIN
-            (SELECT agent, count(*) AS events FROM events GROUP BY agent) AS counted
-            ON counted.agent = agents.id WHERE coalesce(events, 0) < last"""
-        return [row[0] for row in self.database.rows(sql)]
-
-    def check(self, row: AgentRow) -> None:
-        """Raise a `DamagedLogError` unless all events of an agent are there."""
+    def damaged(self, agent: int | None = None) -> dict[str, DamagedLogError]:
+        """Return which event is missing, by agent, of one agent or of all."""
+        short = f"""SELECT id, name, last FROM agents
+            WHERE {"" if agent is None else "id = :agent AND"} last >
+            (SELECT count(*) FROM events WHERE events.agent = agents.id AND seq <= last)"""
         gap = """SELECT min(seq) FROM
             (SELECT 0 AS seq UNION ALL SELECT seq FROM events WHERE agent = :agent) AS present
             WHERE seq < :last AND NOT EXISTS (SELECT 1 FROM events AS later
                 WHERE later.agent = :agent AND later.seq = present.seq + 1)"""
-        count = "SELECT count(*) FROM events WHERE agent = :agent AND seq <= :last"
         with self.database.read() as connection:
-            if execute(connection, count, agent=row.id, last=row.last).scalar() == row.last:
-                return
-            first = execute(connection, gap, agent=row.id, last=row.last).scalar()
-        raise _missing(row.name, int(first or 0) + 1)
+            found = {}
+            for row in execute(connection, short, agent=agent).all():
+                before = execute(connection, gap, agent=row.id, last=row.last).scalar_one()
+                found[row.name] = _missing(row.name, before + 1)
+            return found
+
+    def check(self, agent: int) -> None:
+        """Raise a `DamagedLogError` unless all events of an agent are there."""
+        for reason in self.damaged(agent).values():
+            raise reason
 
     def append(
         self, agent: int, events: Sequence[Event], expected: int | None = None
@@ -147,28 +146,25 @@ class Log:
         """
         if expected is not None:
             return self._write(agent, events, expected)
-        with self._guard:
-            commits = self._commits.get(agent)
-            if commits is None:
-                commits = GroupCommit(partial(self._write, agent), divisive=RepeatedError)
-                self._commits[agent] = commits
-        return commits.commit(events)
+        if agent not in self._commits:
+            commits = GroupCommit(partial(self._write, agent), divisive=RepeatedError)
+            self._commits.setdefault(agent, commits)  # another thread may have made one
+        return self._commits[agent].commit(events)
 
     def after(self, agent: int, seq: int, until: int | None = None) -> Iterator[Event]:
         """Yield the events of an agent after event `seq`, in their order."""
+        where = f"seq > :seq AND seq <= :until ORDER BY seq LIMIT {BATCH}"
         while True:
-            events = self._events("seq > :seq ORDER BY seq LIMIT :most", agent, seq=seq, most=BATCH)
+            events = self._events(where, agent, seq=seq, until=2**62 if until is None else until)
             for event in events:
-                if until is not None and event.seq > until:
-                    return
                 if event.seq != seq + 1:
                     raise _missing(f"number {agent}", seq + 1)
                 seq = event.seq
                 yield event
             if len(events) < BATCH:
-                if until is not None and seq < until:
-                    raise _missing(f"number {agent}", seq + 1)
-                return
+                break
+        if until is not None and seq < until:
+            raise _missing(f"number {agent}", seq + 1)
 
     def changes(self, agent: int) -> list[Event]:
         """Return what was done to an agent: settings, resets, erasures."""

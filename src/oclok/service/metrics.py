@@ -7,7 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, generate_latest
@@ -15,11 +15,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from oclok.service import views
+from oclok.service.replica import Replica
+from oclok.service.service import Service
 from oclok.threads import blas_thread_count
-
-if TYPE_CHECKING:
-    from oclok.service.replica import Replica
-    from oclok.service.service import Service
 
 #: Calls whose times the page shows.
 LATEST = 1_000
@@ -51,22 +50,17 @@ class Metrics(Collector):
     def __init__(self, service: Service) -> None:
         self._service = service
         self._latest: dict[str, deque[float]] = {}
-        registry = self._registry = CollectorRegistry()
+        self._registry = CollectorRegistry()
+        count = partial(Counter, registry=self._registry)
+        self._decisions = count("oclok_decisions", "Decisions.", ["agent"])
+        self._outcomes = count("oclok_outcomes", "Outcomes.", ["agent", "result"])
+        self._errors = count("oclok_database_errors", "Requests that the database did not serve.")
         self._requests = Histogram(
             "oclok_request_seconds",
             "Time that requests took.",
             ["method", "route", "status"],
-            registry=registry,
+            registry=self._registry,
             buckets=BUCKETS,
-        )
-        self._decisions = Counter("oclok_decisions", "Decisions.", ["agent"], registry=registry)
-        self._outcomes = Counter(
-            "oclok_outcomes", "Outcomes.", ["agent", "result"], registry=registry
-        )
-        self._errors = Counter(
-            "oclok_database_errors",
-            "Requests that the database could not serve.",
-            registry=registry,
         )
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -100,9 +94,8 @@ class Metrics(Collector):
         """Yield gauges of this process, and of the agents used latest."""
         threads = "Threads of a BLAS call in this worker."
         yield GaugeMetricFamily("oclok_blas_threads", threads, blas_thread_count())
-        damaged = len(self._service.damaged)
-        help_ = "Agents of which events are missing."
-        yield GaugeMetricFamily("oclok_damaged_agents", help_, damaged)
+        missing = "Agents of which events are missing."
+        yield GaugeMetricFamily("oclok_damaged_agents", missing, len(self._service.damaged))
         gauges = {
             name: GaugeMetricFamily(f"oclok_{name}", help_, labels=["agent"])
             for name, help_ in GAUGES.items()
@@ -116,8 +109,6 @@ class Metrics(Collector):
         yield from gauges.values()
 
     def _gauges_of(self, replica: Replica, unread: int) -> dict[str, float]:
-        from oclok.service import views
-
         row = views.row(replica)
         counts = replica.agent.counts()
         return {

@@ -1,10 +1,20 @@
-"""The OpenAPI description: a type and an example for everything, for generated clients."""
+"""The OpenAPI description: a type and an example for everything, for generated clients.
+
+Oracles and features of requests are checked by `oracle_from_json` and `Schema`, whose messages name
+the mistake; the forms here only tell which fields there are.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Annotated, Any, Literal, Union
 
 from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter, create_model
+from pydantic_core import CoreSchema
+
+from oclok.oracles.arguments import oracle_kinds, parameters_of
 
 PROBLEM = "application/problem+json"
 TAGS = {
@@ -71,3 +81,86 @@ def example(schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
             if name in required or "examples" in field
         }
     return PLAIN[schema["type"]]
+
+
+Node = str | int
+Bounds = list[float | None] | None
+
+
+def _labels(example: str) -> Any:
+    """Return the type of one label per arm, or the name of a feature that holds it."""
+    return Annotated[str | list[Node], Field(examples=[example])]
+
+
+#: Types of the arguments of oracles, by name.
+ARGUMENTS: dict[str, Any] = {
+    "k": Annotated[int, Field(ge=1, examples=[5])],
+    "reward": Annotated[str, Field(description="NumPy function of the sum, such as log1p.")],
+    "costs": Annotated[str | list[float], Field(examples=["price"])],
+    "budget": Annotated[float, Field(examples=[100])],
+    "groups": Annotated[str | list[Node | float | bool | None], Field(examples=["city"])],
+    "limits": Annotated[int | dict[str, int], Field(examples=[2])],
+    "left": _labels("sender"),
+    "right": _labels("receiver"),
+    "tail": _labels("from"),
+    "head": _labels("to"),
+    "source": Annotated[Node, Field(examples=["depot"])],
+    "target": Annotated[Node, Field(examples=["customer"])],
+    "at_most": bool,
+    "solver": Literal["exact", "greedy"],
+    "epsilon": float,
+    "ell": float,
+    "seed": int,
+    "A": Annotated[list[list[float]], Field(examples=[[[1, 1, 1]]])],
+    "lower": Annotated[Bounds, Field(examples=[[None]])],
+    "upper": Annotated[Bounds, Field(examples=[[2]])],
+    "time_limit": Annotated[float, Field(description="Longest time for the search, in seconds.")],
+}
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def _form(kind: str, oracle: type) -> type[_Form]:
+    """Return the model of an oracle: the arguments of its constructor."""
+    fields: dict[str, Any] = {"kind": (Literal[kind], ...)}
+    for name, argument in parameters_of(oracle).items():
+        if argument.default is Parameter.empty:
+            fields[name] = ARGUMENTS[name], ...
+        else:
+            none = argument.default is None
+            fields[name] = ARGUMENTS[name] | None if none else ARGUMENTS[name], argument.default
+    summary = (oracle.__doc__ or "").splitlines()[0]
+    return create_model(kind, __base__=_Form, __doc__=summary, **fields)
+
+
+FORMS = {kind: _form(kind, oracle) for kind, oracle in oracle_kinds().items()}
+Oracle: Any = Annotated[Union[tuple(FORMS.values())], Field(discriminator="kind")]  # noqa: UP007
+
+FeatureKind = Literal["number", "boolean", "category", "list", "timestamp", "ignored"]
+
+
+class FeatureForm(_Form):
+    """A feature: its kind, and what its values are encoded with."""
+
+    kind: FeatureKind
+    missing: bool = Field(True, description="Whether values may be missing.")
+    mean: float | list[float] | None = Field(None, description="Of numbers and lists.")
+    scale: float | list[float] | None = Field(None, description="Of numbers and lists.")
+    values: list[str | int] | None = Field(None, description="Of a category.")
+    buckets: int | None = Field(None, description="Columns shared by other values of a category.")
+    length: int | None = Field(None, description="Of a list.")
+    declared: bool | None = Field(None, description="Whether a feature is ignored by request.")
+
+
+@dataclass(frozen=True)
+class Described:
+    """Describes a field in OpenAPI by another type than the one that checks it."""
+
+    form: Any
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return handler(TypeAdapter(self.form).core_schema)

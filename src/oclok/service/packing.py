@@ -14,8 +14,7 @@ second, and so on. Signs and exponents compress well beside each other; mantissa
     "<f4"     single precision, in 4 bytes
     "<f8"     double precision, in 8 bytes
 
-Features come back bit by bit. Older bodies are JSON objects with a record per arm; `unpack` reads
-them, too.
+Features come back bit by bit.
 """
 
 from __future__ import annotations
@@ -40,12 +39,7 @@ LEVEL = 1
 
 
 def pack(body: dict[str, Any]) -> bytes:
-    """Return a body as bytes.
-
-    Args:
-        body: values for JSON, arrays of floats (`float32` or `float64`), and under "columns" a
-            list of values per feature.
-    """
+    """Return a body as bytes: values for JSON, arrays of floats, and "columns" of features."""
     columns: dict[str, list[Any]] = body["columns"]
     plain = {k: v for k, v in body.items() if k != "columns" and not isinstance(v, np.ndarray)}
     arrays = {name: value for name, value in body.items() if isinstance(value, np.ndarray)}
@@ -66,14 +60,11 @@ def pack(body: dict[str, Any]) -> bytes:
 
 
 def unpack(stored: bytes) -> dict[str, Any]:
-    """Return the body that `pack` was given, or that of a record from an older version."""
-    if stored[:1] != PACKED:
-        body: dict[str, Any] = from_json(stored)
-        return _from_records(body) if "arms" in body else body
+    """Return the body that `pack` was given."""
     content = zlib.decompress(stored[1:])
     start = 4 + int.from_bytes(content[:4])
     header = from_json(content[4:start])
-    body = header["body"]
+    body: dict[str, Any] = header["body"]
     for name, dtype, length in header["arrays"]:
         body[name], start = _array(content, start, dtype, length)
     columns = {entry[0]: entry[1] for entry in header["columns"]}
@@ -99,16 +90,6 @@ def records(body: dict[str, Any]) -> list[dict[str, Any]]:
         {"id": arm, "features": dict(zip(names, row, strict=True))}
         for arm, row in zip(body["ids"], rows, strict=True)
     ]
-
-
-def _from_records(body: dict[str, Any]) -> dict[str, Any]:
-    arms = body.pop("arms")
-    names = dict.fromkeys(name for arm in arms for name in arm["features"])
-    body["ids"] = [arm["id"] for arm in arms]
-    body["columns"] = {name: [arm["features"].get(name) for arm in arms] for name in names}
-    for name in ("index", "mean", "std"):
-        body[name] = None if body[name] is None else np.array(body[name])
-    return body
 
 
 def _floats(columns: dict[str, list[Any]]) -> dict[int, list[str]]:

@@ -10,12 +10,7 @@ from fastapi.responses import Response
 
 from oclok.service.conditional import etag, packed
 
-KINDS = {
-    "html": "text/html",
-    "js": "text/javascript",
-    "css": "text/css",
-    "svg": "image/svg+xml",
-}
+KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
 def page_routes() -> APIRouter:

@@ -16,18 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import TypeAliasType
 
 from oclok.errors import FeedbackError, InputError
+from oclok.service import requests
 from oclok.service.decisions import logged
 from oclok.service.problems import NotFoundError
-from oclok.service.requests import (
-    MOST_ARMS,
-    AgentName,
-    DecisionId,
-    DecisionRequest,
-    Expected,
-    FeatureName,
-    Number,
-    Value,
-)
+from oclok.service.requests import AgentName, DecisionId, FeatureName, Value
 from oclok.service.router import Router
 from oclok.service.service import Service
 
@@ -36,7 +28,9 @@ Nested = TypeAliasType(
     "Nested",
     Annotated[
         "Value | dict[FeatureName, Nested]",
-        Expected("Expected a text, a number, a boolean, a list of numbers, null, or an object"),
+        requests.Expected(
+            "Expected a text, a number, a boolean, a list of numbers, null, or an object"
+        ),
     ],
 )
 Objects = list[dict[FeatureName, Nested]]
@@ -59,7 +53,7 @@ class Action(_Model):
 class RankRequest(_Model):
     """Actions to choose from."""
 
-    actions: Annotated[list[Action], Field(min_length=1, max_length=MOST_ARMS)]
+    actions: Annotated[list[Action], Field(min_length=1, max_length=requests.MOST_ARMS)]
     context_features: Objects = Field([], alias="contextFeatures", examples=[[{"day": "Monday"}]])
     excluded_actions: list[str] = Field([], alias="excludedActions")
     event_id: DecisionId | None = Field(None, alias="eventId", examples=["order-1"])
@@ -83,7 +77,7 @@ class RankAnswer(_Model):
 class Reward(_Model):
     """The outcome of the chosen action."""
 
-    value: Number = Field(examples=[1.0])
+    value: requests.Number = Field(examples=[1.0])
 
 
 def add_routes(
@@ -107,7 +101,7 @@ def add_routes(
             "id": event_id,
         }
         try:
-            checked = DecisionRequest.model_validate(translated)
+            checked = requests.DecisionRequest.model_validate(translated)
         except ValidationError as reason:
             first = reason.errors()[0]
             raise InputError(f"{'/'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -22,13 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oclok.service import requests
 from oclok.service.problems import EXPECTED, explained
-from oclok.service.requests import (
-    LARGEST_INTEGER,
-    MOST_ARMS,
-    MOST_FEATURES,
-    MOST_NUMBERS,
-    MOST_OUTCOMES,
-)
+from oclok.service.requests import LARGEST_INTEGER, MOST_ARMS
 from oclok.validation import LARGEST_OUTCOME
 
 #: Requests that are worked on at the same time; more wait.
@@ -41,11 +35,11 @@ Number = Annotated[float, Meta(ge=-LARGEST_OUTCOME, le=LARGEST_OUTCOME)]
 ArmId = Annotated[str, Meta(min_length=1, max_length=256)] | Integer
 ArmIds = Annotated[list[ArmId], Meta(max_length=MOST_ARMS)]
 DecisionId = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._:~-]{1,128}\Z")]
-Numbers = Annotated[list[Number], Meta(min_length=1, max_length=MOST_NUMBERS)]
+Numbers = Annotated[list[Number], Meta(min_length=1, max_length=requests.MOST_NUMBERS)]
 Value = Annotated[str, Meta(max_length=1_000)] | bool | Integer | Number | Numbers | None
 Features = Annotated[
     dict[Annotated[str, Meta(min_length=1, max_length=128)], Value],
-    Meta(min_length=1, max_length=MOST_FEATURES),
+    Meta(min_length=1, max_length=requests.MOST_FEATURES),
 ]
 
 
@@ -79,7 +73,7 @@ class Outcome(Struct, forbid_unknown_fields=True, gc=False):
 
 
 _DECISION = Decoder(Decision)
-_OUTCOMES = Decoder(Annotated[list[Outcome], Meta(min_length=1, max_length=MOST_OUTCOMES)])
+_OUTCOMES = Decoder(Annotated[list[Outcome], Meta(min_length=1, max_length=requests.MOST_OUTCOMES)])
 #: Other fields of a request, as they are if left out.
 _ABSENT = {
     name: field.default
@@ -103,44 +97,28 @@ _POOL = ThreadPoolExecutor(THREADS, thread_name_prefix="oclok-request")
 
 
 def quickly(
-    read: Callable[[bytes], Any],
-    call: Callable[[str, Any], Any],
-    knows: Callable[[str], bool],
-    status: int,
+    read: Callable[[bytes], Any], call: Callable[[str, Any], Any], status: int
 ) -> Callable[[Endpoint], Endpoint]:
     """Let a call be answered by `Quick` where it can.
 
     Args:
         read: turns a body into the request for `call`; `MsgspecError` if it does not know it.
         call: `(agent, request) → answer`, as values for JSON; runs in a thread.
-        knows: whether an agent is in memory; the others go the usual way.
         status: of the answer.
     """
 
-    async def answer(request: Request, body: bytes) -> Response | None:
-        agent = request.path_params["agent"]
-        if not knows(agent) or "idempotency-key" in request.headers:
-            return None
-        try:
-            parsed = read(body)
-        except (MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        loop = asyncio.get_running_loop()
-        made = await loop.run_in_executor(_POOL, call, agent, parsed)
-        return Response(to_json(made), status, media_type="application/json")
-
     def decorate(endpoint: Endpoint) -> Endpoint:
-        endpoint.quick = answer  # type: ignore[attr-defined]
+        endpoint.quick = read, call, status  # type: ignore[attr-defined]
         return endpoint
 
     return decorate
 
 
 class Quick:
-    """Middleware that answers calls with a quick way; the app answers all others."""
+    """Middleware that answers quick calls to agents it `knows`; the app answers all others."""
 
-    def __init__(self, app: ASGIApp, routes: list[Any]) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, routes: list[Any], knows: Callable[[str], bool]) -> None:
+        self.app, self._knows = app, knows
         self._routes = [route for route in routes if hasattr(route.endpoint, "quick")]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +131,7 @@ class Quick:
                 try:
                     route.check(request)
                     body = await request.body()
-                    answer = await route.endpoint.quick(request, body)
+                    answer = await self._answer(request, body, *route.endpoint.quick)
                 except EXPECTED as error:
                     answer = explained(error)
                 if answer is not None:
@@ -164,3 +142,16 @@ class Quick:
                     return {"type": "http.request", "body": body}
 
         await self.app(scope, receive, send)
+
+    async def _answer(
+        self, request: Request, body: bytes, read: Any, call: Any, status: int
+    ) -> Response | None:
+        agent = request.path_params["agent"]
+        if not self._knows(agent) or "idempotency-key" in request.headers:
+            return None
+        try:
+            parsed = read(body)
+        except (MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        made = await asyncio.get_running_loop().run_in_executor(_POOL, call, agent, parsed)
+        return Response(to_json(made), status, media_type="application/json")

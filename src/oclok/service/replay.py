@@ -1,35 +1,64 @@
-"""Rebuilding a model from its log, and checking that every decision comes out again.
+"""Whether logs are complete and can be read, and whether every decision comes out again.
 
 A decision was made by a model that had taken `model_version` steps of learning, which may be fewer
-than the events committed before it ask for. So the log is read once, and after each step of
-learning the decisions of that version are made again.
+than the events committed before it ask for. So decisions are read some way ahead of what happens
+to the model, and made again after the step of learning that they are based on.
 """
-# Tested in tests/service/test_client.py: logs that clients filled are replayed.
 
 from __future__ import annotations
 
 import heapq
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from pydantic_core import from_json
 
+from oclok.errors import DamagedLogError
 from oclok.oracles import oracle_from_json
 from oclok.service.database import Database
 from oclok.service.decisions import logged, logged_arms
-from oclok.service.log import Event, Log
+from oclok.service.log import AgentRow, Event, Log
+from oclok.service.packing import unpack
 from oclok.service.replica import Replica, restarts
 
 #: Numbers of a decision may differ by this, relative to the largest, from those recorded.
 TOLERANCE = 1e-6
 #: Events that can be committed before a decision that does not know of them.
 LOOKAHEAD = 2_000
+#: Epoch and version of a decision's model, its number, the decision, and the settings then.
+Logged: TypeAlias = tuple[int, int, int, Event, dict[str, Any]]
 #: Events between two reports of progress.
 REPORTED_EVERY = 500
 #: Longest search of an oracle, per decision.
 SEARCH_SECONDS = 1.0
+
+
+def check(database: Database) -> dict[str, str]:
+    """Return what is wrong with the log or snapshot of each agent, by name; "" if nothing is."""
+    log = Log(database)
+    return {row.name: _damage(log, row) for row in log.agents()}
+
+
+def _damage(log: Log, row: AgentRow) -> str:
+    seq = 0
+    try:
+        log.check(row.id)
+        for event in log.after(row.id, 0, row.last):
+            seq = event.seq
+            (unpack if event.kind == "decision" and event.decision else from_json)(event.body)
+    except DamagedLogError as reason:
+        return str(reason)
+    except (ValueError, KeyError, TypeError, zlib.error) as reason:
+        return f"event {seq} cannot be read: {reason}"
+    seq = log.snapshot_seq(row.id)
+    if seq > row.last:
+        return f"the snapshot is of event {seq}, but the log ends at {row.last}"
+    if seq != Replica(row, log).snapshot_seq:
+        return "the snapshot cannot be read; the log is complete"
+    return ""
 
 
 @dataclass
@@ -59,24 +88,26 @@ def replay(
     """
     log = Log(database)
     row = log.agent(name)
-    log.check(row)
+    log.check(row.id)
     replica = Replica(row, log, use_snapshot=log.is_reduced(row.id))
     result = Replayed(name)
     erased = [e.seq for e in log.changes(row.id) if from_json(e.body)["what"] == "erase"]
-    known = replica.learner.steps  # of the snapshot; what is based on fewer cannot be made again
-    waiting: list[tuple[int, int, Event, dict[str, Any]]] = []
-    for event, later in _with_lookahead(log, replica, row.last):
-        if event.kind == "change" and restarts(from_json(event.body)):
-            waiting, known = [], 0
-        for decision, settings in later:
-            version = decision.model_version or 0
-            if decision.seq > max(erased, default=0) and version >= known:
-                heapq.heappush(waiting, (version, decision.seq, decision, settings))
+    known = replica.epoch, replica.learner.steps  # what is based on less cannot be made again
+    ahead = _decisions(log, replica, row.last)
+    latest = next(ahead, None)
+    waiting: list[Logged] = []
+    for event in log.after(row.id, replica.seq, row.last):
+        while latest is not None and latest[2] <= event.seq + LOOKAHEAD:
+            if latest[2] > max(erased, default=0) and latest[:2] >= known:
+                heapq.heappush(waiting, latest)
+            latest = next(ahead, None)
         replica.apply(event)
         learner = replica.learner
-        while waiting and waiting[0][0] <= learner.steps + learner.waiting:
-            learner.catch_up(waiting[0][0])
-            _again(replica, *heapq.heappop(waiting)[2:], result)
+        while waiting and waiting[0][:2] <= (replica.epoch, learner.steps + learner.waiting):
+            epoch, version, _, decision, settings = heapq.heappop(waiting)
+            if epoch == replica.epoch:
+                learner.catch_up(version)
+                _again(replica, decision, settings, result)
         learner.catch_up()
         result.events += 1
         if result.events % REPORTED_EVERY == 0:
@@ -84,35 +115,16 @@ def replay(
     return result
 
 
-def _with_lookahead(
-    log: Log, replica: Replica, last: int
-) -> Iterator[tuple[Event, list[tuple[Event, dict[str, Any]]]]]:
-    """Yield each event with decisions not yet seen that may be based before it, and their settings.
-
-    A decision is committed soon after its model version: the next LOOKAHEAD events hold it, up to
-    one that makes another model.
-    """
-    known: list[Event] = []
-    fresh: list[tuple[Event, dict[str, Any]]] = []
-    settings = replica.settings
+def _decisions(log: Log, replica: Replica, last: int) -> Iterator[Logged]:
+    """Yield the decisions after those that a replica knows."""
+    epoch, settings = replica.epoch, replica.settings
     for event in log.after(replica.id, replica.seq, last):
         if event.kind == "change":
             change = from_json(event.body)
             settings = change.get("to", settings)
-            if restarts(change):
-                for each in known:
-                    yield each, fresh
-                    fresh = []
-                known = []
-        known.append(event)
-        if event.kind == "decision" and event.decision is not None:
-            fresh.append((event, settings))
-        if len(known) > LOOKAHEAD:
-            yield known.pop(0), fresh
-            fresh = []
-    for event in known:
-        yield event, fresh
-        fresh = []
+            epoch = event.seq if restarts(change) else epoch
+        elif event.kind == "decision" and event.decision is not None:
+            yield epoch, event.model_version or 0, event.seq, event, settings
 
 
 def _again(replica: Replica, event: Event, settings: dict[str, Any], result: Replayed) -> None:

@@ -20,11 +20,10 @@ from typing import Any
 from pydantic_core import from_json
 
 from oclok import persistence
-from oclok.agent import Agent, AgentDecision, Schema
+from oclok.agent import Agent, Schema
 from oclok.agent.decision import Proposal
 from oclok.errors import InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
-from oclok.oracles.base import Oracle
 from oclok.policies import UCB, GPPolicy, Played, ThompsonSampling
 from oclok.policies.gp import Discount, Window
 from oclok.service.decisions import Result, restored
@@ -112,7 +111,7 @@ class Replica:
         self._awaited: list[dict[int, Result]] = []
         self._own: dict[int, tuple[Event, Proposal | None]] = {}  # made here, not applied yet
         self._proposal: Proposal | None = None  # of the event that is being applied
-        self._log, self._row = log, row
+        self._log = log
         self.seq = self.snapshot_seq = 0
         agent = self._load_snapshot() if use_snapshot else None
         self.epoch = 0
@@ -143,7 +142,7 @@ class Replica:
 
     def build(self) -> None:
         """Apply and learn all that is in the log; `DamagedLogError` if some of it is missing."""
-        self._log.check(self._row)
+        self._log.check(self.id)
         with self.lock:
             for event in self._log.after(self.id, self.seq):
                 self.apply(event)
@@ -196,11 +195,6 @@ class Replica:
             with self.lock:
                 self._awaited = [each for each in self._awaited if each is not results]
 
-    def restored(self, event: Event) -> tuple[AgentDecision, Oracle]:
-        """Return the decision of an event, with all of its arms, and the oracle for these."""
-        decision, _, oracle, _ = restored(self.agent, event)
-        return decision, oracle
-
     def dumped(self) -> tuple[int, bytes]:
         """Return the agent as bytes, and the number of the event that it has read up to."""
         with self.lock:
@@ -235,7 +229,9 @@ class Replica:
         try:
             if event.decision is None and event.kind in ("outcomes", "accept"):
                 return  # erased
-            getattr(self, f"_apply_{event.kind}")(event)
+            result = getattr(self, f"_apply_{event.kind}")(event)
+            for results in self._awaited:
+                results[event.seq] = result
         except TRANSIENT:
             raise
         except Exception:
@@ -254,38 +250,35 @@ class Replica:
             played = Played(decision.offer.contexts, oracle, decision.offer.chosen)
             self.agent.record(decision, schema, played, step)
 
-    def _apply_outcomes(self, event: Event) -> None:
-        assert event.decision is not None
-        body = from_json(event.body)
+    def _apply_outcomes(self, event: Event) -> Result:
+        body, decision = from_json(event.body), event.decision or ""
         outcomes, correct = dict(body["outcomes"]), body["correct"]
-        refused: dict[Any, str] = {}
         try:
             try:
-                learned = self.agent.learn(event.decision, outcomes, correct)
+                return Result(**vars(self.agent.learn(decision, outcomes, correct)))
             except OclokError:  # an outcome is wrong; the others are learned
-                refused = self.agent.refusals(event.decision, outcomes, correct)
+                refused = self.agent.refusals(decision, outcomes, correct)
                 right = {arm: y for arm, y in outcomes.items() if arm not in refused}
-                learned = self.agent.learn(event.decision, right, correct)
-            self._keep(event, Result(**vars(learned), rejected=list(refused.items())))
+                learned = self.agent.learn(decision, right, correct)
+                return Result(**vars(learned), rejected=list(refused.items()))
         except OclokError as reason:
-            self._keep(event, Result(rejected=[(arm, str(reason)) for arm in outcomes]))
+            return Result(rejected=[(arm, str(reason)) for arm in outcomes])
 
-    def _apply_accept(self, event: Event) -> None:
-        assert event.decision is not None
+    def _apply_accept(self, event: Event) -> Result:
         arm = from_json(event.body)["arm"]
         try:
-            self.agent.accept(event.decision, arm)
-            self._keep(event, Result(learned=[arm]))
+            self.agent.accept(event.decision or "", arm)
         except OclokError as reason:
-            self._keep(event, Result(rejected=[(arm, str(reason))]))
+            return Result(rejected=[(arm, str(reason))])
+        return Result(learned=[arm])
 
-    def _apply_observations(self, event: Event) -> None:
+    def _apply_observations(self, event: Event) -> Result:
         body = from_json(event.body)
         try:
             self.agent.observe(dict(enumerate(body["features"])), body["outcomes"])
-            self._keep(event, Result(learned=list(range(len(body["outcomes"])))))
         except OclokError as reason:
-            self._keep(event, Result(rejected=[(None, str(reason))]))
+            return Result(rejected=[(None, str(reason))])
+        return Result(learned=list(range(len(body["outcomes"]))))
 
     def _apply_expire(self, event: Event) -> None:
         self.agent.expire()
@@ -318,7 +311,3 @@ class Replica:
                 self._apply_one(event)
         self.agent.restart_lift()  # groups of several policies or sizes cannot be put together
         self.time = now
-
-    def _keep(self, event: Event, result: Result) -> None:
-        for results in self._awaited:
-            results[event.seq] = result

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    JsonValue,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
 from pydantic_core import core_schema
 
-from oclok.service import forms
-from oclok.service.forms import Described
+from oclok.service import openapi
+from oclok.service.openapi import Described
 from oclok.validation import LARGEST_OUTCOME
 
 #: Bytes of a request's body, and arms of a decision; more are refused.
@@ -28,11 +22,11 @@ MOST_DECISIONS = 1_000
 LARGEST_INTEGER = 2**53
 
 
+@dataclass(frozen=True)
 class Expected:
     """Replaces the messages of a union's parts by one."""
 
-    def __init__(self, message: str) -> None:
-        self.message = message
+    message: str
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -93,7 +87,7 @@ def _json(value: Any) -> Any:
 OracleForm = Annotated[
     dict[str, JsonValue],
     AfterValidator(_json),
-    Described(forms.Oracle),
+    Described(openapi.Oracle),
     Field(
         examples=[{"kind": "TopK", "k": 5}, {"kind": "Knapsack", "costs": "price", "budget": 100}],
         description="What may be chosen together, by kind and arguments.",
@@ -103,7 +97,7 @@ FeatureForms = Annotated[
     dict[FeatureName, str | dict[str, JsonValue]],
     AfterValidator(_json),
     Field(min_length=1, max_length=MOST_FEATURES),
-    Described(dict[str, forms.FeatureKind | forms.FeatureForm]),
+    Described(dict[str, openapi.FeatureKind | openapi.FeatureForm]),
     Field(examples=[{"years": "number", "city": {"kind": "category", "values": ["Oslo", "Lima"]}}]),
 ]
 
@@ -179,10 +173,6 @@ class SettingsChange(_Changeable):
     """Settings to change; those left out stay as they are."""
 
     state: Literal["active", "paused", "archived"] = Field("active", examples=["paused"])
-
-    def given(self) -> dict[str, Any]:
-        """Return the settings to change."""
-        return self.model_dump(include=self.model_fields_set)
 
 
 class Clone(Strict):

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
 
 from oclok.service.access import Access
 from oclok.service.answers import Problem
@@ -30,9 +30,13 @@ REASONS = {
 BODILESS = (401, 403, 404, 422, 503)
 UNCHANGED = {304: {"description": "As in the answer whose ETag is in If-None-Match."}}
 
-Bearer = Annotated[
-    HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A key"))
-]
+
+class Bearer(HTTPBearer):
+    """Tells OpenAPI of the key, and `CheckedRoute` of the role that it must have."""
+
+    def __init__(self, role: str | None = None) -> None:
+        super().__init__(scheme_name="HTTPBearer", auto_error=False, description="A key")
+        self.role = role
 
 
 class Router(APIRouter):
@@ -43,8 +47,8 @@ class Router(APIRouter):
             def check(self, request: Request) -> None:
                 agent = request.path_params.get("agent")
                 for each in self.dependencies:
-                    role = str(getattr(each.dependency, "role", ""))
-                    access.check(authorization(request), role, agent)
+                    if role := getattr(each.dependency, "role", None):
+                        access.check(authorization(request), role, agent)
 
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handle = super().get_route_handler()
@@ -63,8 +67,8 @@ class Router(APIRouter):
         """Register a call that needs a key with a role."""
         statuses = BODILESS if method in ("GET", "DELETE") else REASONS
         more["responses"] = problems(*statuses) | more.get("responses", {})
-        needs = [Depends(_needing(role))]
-        return self.api_route(path, methods=[method], tags=[tag], dependencies=needs, **more)
+        key = [Depends(Bearer(role))]
+        return self.api_route(path, methods=[method], tags=[tag], dependencies=key, **more)
 
     def view(self, path: str, answer: Any, tag: str = "agents") -> Callable[[Endpoint], Endpoint]:
         """Register a call that is answered by 304 while nothing has changed."""
@@ -80,13 +84,3 @@ def authorization(request: Request) -> str | None:
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe problems by their statuses."""
     return {status: {"model": Problem, "description": REASONS[status]} for status in statuses}
-
-
-def _needing(role: str) -> Callable[[Bearer], None]:
-    """Return a dependency that tells OpenAPI of the key, and `CheckedRoute` of the role."""
-
-    def described(bearer: Bearer) -> None:
-        pass
-
-    described.role = role  # type: ignore[attr-defined]
-    return described

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import Body, Header, Path, Query, Request, Response
+from fastapi import Body, Depends, Header, Path, Query, Request, Response
 
 from oclok import __version__
-from oclok.service import answers, learned, reports, requests, views
+from oclok.service import answers, learned, requests, views
 from oclok.service.access import ROLES, Access
 from oclok.service.background import Background
 from oclok.service.conditional import answered
@@ -94,20 +95,14 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         rows = service.log.agents(after, most)
         replicas = {replica.id: replica for replica in service.replicas}
         shown = [
-            (row, replicas.get(row.id)) for row in rows if (row.state == "archived") == archived
+            (views.version(replicas[row.id]), partial(views.row, replicas[row.id]))
+            if row.id in replicas
+            else (f"{row.id}-{row.last}-{row.state}", partial(views.stored, row))
+            for row in rows
+            if (row.state == "archived") == archived
         ]
-        version = " ".join(
-            f"{row.id}-{row.last}-{row.state}" if replica is None else views.version(replica)
-            for row, replica in shown
-        )
-        answer = answered(
-            request,
-            version,
-            lambda: [
-                views.stored(row) if replica is None else views.row(replica)
-                for row, replica in shown
-            ],
-        )
+        version = " ".join(each for each, _ in shown)
+        answer = answered(request, version, lambda: [make() for _, make in shown])
         if len(rows) == most:
             query = urlencode({"after": rows[-1].name, "most": most, "archived": archived})
             answer.headers["Link"] = f'</v1/agents?{query}>; rel="next"'
@@ -123,7 +118,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         agent: AgentPath, change: requests.SettingsChange, request: Request
     ) -> answers.AgentAnswer:
         """Change settings or the state (active, paused, archived); others stay as they are."""
-        lifecycle(request).change(agent, change.given())
+        lifecycle(request).change(agent, change.model_dump(include=change.model_fields_set))
         return views.agent(service.read_changes(agent))
 
     @call("DELETE", AGENT, "admin", status_code=204)
@@ -166,7 +161,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     made: Any = {"status_code": 201, "response_model": answers.DecisionAnswer}
 
     @call("POST", f"{AGENT}/decisions", "decide", "decisions", **made)
-    @quickly(read_decision, decide, service.knows, 201)
+    @quickly(read_decision, decide, 201)
     def post_decision(agent: AgentPath, request: requests.DecisionRequest, key: Once = None) -> Any:
         """Decide among arms; the same `id` again gives the same answer.
 
@@ -205,7 +200,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return views.decision(service, service.replica(agent), decision)
 
     @call("POST", f"{AGENT}/outcomes", "learn", "outcomes", response_model=answers.OutcomesAnswer)
-    @quickly(read_outcomes, learn, service.knows, 200)
+    @quickly(read_outcomes, learn, 200)
     def post_outcomes(agent: AgentPath, items: Annotated[requests.OutcomeItems, Body()]) -> Any:
         """Learn outcomes of chosen arms, each once."""
         return learn(agent, [item.model_dump() for item in items])
@@ -219,12 +214,12 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         count = service.observe(agent, [item.model_dump() for item in items], once)
         return answers.ObservationsAnswer(learned=count)
 
-    @view(f"{AGENT}/history", reports.History)
+    @view(f"{AGENT}/history", answers.History)
     def get_history(agent: AgentPath, request: Request, range: Range = "day") -> Response:  # noqa: A002
         """Return decisions and outcomes over time, beside the expectations of that time."""
         return seen(request, agent, lambda replica: history(replica, range, time.time()))
 
-    @view(f"{AGENT}/features", reports.Learned)
+    @view(f"{AGENT}/features", answers.Learned)
     def get_features(agent: AgentPath, request: Request) -> Response:
         """Return which features matter, and how outcomes depend on them; recomputed seldom."""
         return seen(
@@ -234,20 +229,21 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
             lambda replica: f"{replica.id}-{learned.version(replica)}",
         )
 
-    @view(f"{AGENT}/lift", reports.Lift)
+    @view(f"{AGENT}/lift", answers.Lift)
     def get_lift(agent: AgentPath, request: Request, level: Level = 0.95) -> Response:
         """Return what the agent earns per decision beyond the control group, and the guard."""
         return seen(request, agent, lambda replica: views.lift(replica, level))
 
-    @view(f"{AGENT}/comparison", reports.Comparison)
+    @view(f"{AGENT}/comparison", answers.Comparison)
     def get_comparison(agent: AgentPath, request: Request, level: Level = 0.95) -> Response:
         """Return, for shadow mode, what the agent expects to gain over the deciding system."""
         return seen(request, agent, lambda replica: views.comparison(replica, level))
 
     add_routes(router, service, decide, learn)
+    key_only = Depends(Bearer())
 
-    @router.get("/v1/me", tags=["service"], responses=problems(401, 403))
-    def get_me(request: Request, bearer: Bearer) -> answers.Me:
+    @router.get("/v1/me", tags=["service"], responses=problems(401, 403), dependencies=[key_only])
+    def get_me(request: Request) -> answers.Me:
         """Return what the key of this request may do; without keys, everything."""
         key = access.key_of(authorization(request))
         if key is None:

@@ -25,11 +25,7 @@ NICENESS = 10
 
 
 class Searches:
-    """The searches of a process.
-
-    Args:
-        at_once: how many of an agent may run at the same time.
-    """
+    """The searches of a process, of which at most `at_once` of an agent run at the same time."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once

@@ -7,21 +7,26 @@ import contextlib
 import ctypes
 import gc
 import os
+import signal
 import socket
 import tempfile
+import threading
+from functools import partial
+from types import FrameType
+from typing import Any
 
 from oclok.errors import InputError
-from oclok.service.access import Keys, is_loopback
+from oclok.service.access import Access, is_loopback
 from oclok.service.config import Config
-from oclok.service.connections import Connection
 from oclok.service.database import Database
 from oclok.service.sharing import FOLDER
 from oclok.service.telemetry import logging_config
 
 #: Tells workers which process started them.
 PARENT = "OCLOK_PARENT"
-#: Seconds that requests have to end when the process stops; then their connections are cut.
-GRACE_SECONDS = 4
+#: Seconds that requests have to end after a signal; then their connections are cut, and the process
+#: ends, whatever is still under way.
+GRACE_SECONDS, EXIT_SECONDS = 4, 9.0
 
 #: Of glibc's malloc.h: from which size on memory is taken from the system, and goes back at once.
 M_MMAP_THRESHOLD, LARGE = -3, 1 << 20
@@ -37,7 +42,7 @@ def serve(config: Config) -> None:
     host, port = config.host, config.port
     database = Database(config.database_url)
     database.migrate()
-    if not is_loopback(host) and not Keys(database).all():
+    if not is_loopback(host) and not Access(database).needs_key:
         raise InputError(
             f"without keys the service listens on this machine only, not on {host}; make one with "
             f"`oclok keys add`"
@@ -59,7 +64,7 @@ def serve(config: Config) -> None:
         factory=True,
         fd=listening.fileno(),
         workers=config.workers,
-        http=Connection,
+        http="oclok.service.limits:Connection",
         ws="none",  # which would be imported for nothing
         log_config=logging_config(config.log_format, config.log_level),
         access_log=False,
@@ -101,6 +106,25 @@ def worker() -> object:
     gc.collect()
     gc.freeze()
     return app
+
+
+def exit_in_time() -> None:
+    """Let SIGTERM and SIGINT end the process even if a thread or a client does not cooperate.
+
+    What was acknowledged is in the log, so that nothing is lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, partial(_exit_after, signal.getsignal(number)))
+
+
+def _exit_after(handler: Any, number: int, frame: FrameType | None) -> None:
+    backstop = threading.Timer(EXIT_SECONDS, os._exit, [0])
+    backstop.daemon = True
+    backstop.start()
+    if callable(handler):
+        handler(number, frame)
 
 
 def keep_memory_small() -> None:

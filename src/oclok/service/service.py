@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import secrets
@@ -15,13 +14,14 @@ from pydantic_core import to_json
 
 from oclok.agent.arms import as_arms
 from oclok.agent.decision import Proposal
-from oclok.errors import DamagedLogError, FeedbackError, InputError, OclokError, StorageError
+from oclok.errors import DamagedLogError, FeedbackError, InputError, StorageError
 from oclok.oracles import oracle_from_json
 from oclok.oracles.base import Oracle
 from oclok.service.config import Config
 from oclok.service.database import Database
-from oclok.service.decisions import OutcomesTally, Result, answer_of, answer_to, decision_body
+from oclok.service.decisions import Result, answer_of, decision_body, tallied
 from oclok.service.log import Event, Log, OvertakenError, RepeatedError
+from oclok.service.packing import pack
 from oclok.service.problems import ConflictError, NotFoundError
 from oclok.service.replica import Replica, make_agent, with_defaults
 from oclok.service.searches import Searches
@@ -124,10 +124,9 @@ class Service:
 
     def check(self) -> None:
         """Find agents of which events are missing from the log."""
-        for name in self.log.damaged():
+        self.damaged = {name: str(reason) for name, reason in self.log.damaged().items()}
+        for name in self.damaged:
             self._replicas.pop(name, None)
-            with contextlib.suppress(OclokError):
-                self.replica(name)  # notes which event is missing
 
     def put_agent(self, name: str, settings: dict[str, Any]) -> bool:
         """Make an agent and return whether it is new; `ConflictError` if there is another one."""
@@ -155,7 +154,7 @@ class Service:
             if replica.agent.is_new:  # the first arms set the schema: nothing may come in between
                 with replica.lock:
                     expected = replica.seq if replica.agent.is_new else None
-            event, proposal = self._proposed(replica, request, is_first=expected is not None)
+            event, proposal, body = self._proposed(replica, request, expected is not None)
             try:
                 [event] = self.log.append(replica.id, [event], expected)
             except OvertakenError:
@@ -164,13 +163,13 @@ class Service:
             except RepeatedError:
                 return self._known(replica, str(event.decision))
             replica.committed(event, proposal)
-            return answer_to(event, proposal)
+            return answer_of(event, body)
         raise StorageError("other processes were faster each time; try again")
 
     def _proposed(
         self, replica: Replica, request: dict[str, Any], is_first: bool = False
-    ) -> tuple[Event, Proposal]:
-        """Return the event of a decision that is not committed yet, and the decision."""
+    ) -> tuple[Event, Proposal, dict[str, Any]]:
+        """Return the event of a decision that is not committed yet, the decision, and its body."""
         by_id = {arm["id"]: arm["features"] for arm in request["arms"]}
         if len(by_id) < len(request["arms"]):
             raise InputError("arm ids must be distinct; one is there more than once")
@@ -189,7 +188,8 @@ class Service:
                 unit=request.get("unit"),
             )
         body = decision_body(kept, arms, proposal, is_first)
-        return Event("decision", body, decision, replica.learner.model_version), proposal
+        event = Event("decision", pack(body), decision, replica.learner.model_version)
+        return event, proposal, body
 
     def decide_batch(self, name: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Decide several times with one commit: all decisions are made, or none.
@@ -206,12 +206,12 @@ class Service:
         replica.learner.keep_up()
         made = [self._proposed(replica, request) for request in requests]
         try:
-            events = self.log.append(replica.id, [event for event, _ in made])
+            events = self.log.append(replica.id, [event for event, _, _ in made])
         except RepeatedError:
             return [self.decide(name, request) for request in requests]
-        for event, (_, proposal) in zip(events, made, strict=True):
+        for event, (_, proposal, _) in zip(events, made, strict=True):
             replica.committed(event, proposal)
-        return [answer_to(e, p) for e, (_, p) in zip(events, made, strict=True)]
+        return [answer_of(event, made[nth][2]) for nth, event in enumerate(events)]
 
     def _oracle(
         self, replica: Replica, request: dict[str, Any]
@@ -233,18 +233,18 @@ class Service:
         if any(isinstance(item["outcome"], dict) for item in items):
             weights = replica.settings.get("outcome_weights")
             items = [{**item, "outcome": _weighed(item["outcome"], weights)} for item in items]
-        answer = OutcomesTally()
+        known: list[tuple[str | None, Result]] = []
         events = []
         for group in _groups(items):
             result, event = self._checked(replica, group)
-            answer.add(group[0]["decision"], result)
+            known.append((group[0]["decision"], result))
             if event is not None:
                 events.append(event)
         with replica.results() as results:
             for event in self.log.append(replica.id, events) if events else []:
                 replica.committed(event)
-                answer.add(event.decision, results.get(event.seq, Result()))
-        return answer.totals
+                known.append((event.decision, results.get(event.seq, Result())))
+        return tallied(known)
 
     def observe(self, name: str, items: list[dict[str, Any]], key: str | None = None) -> int:
         """Learn outcomes of the past that belong to no decision; all of them, or none.

@@ -33,11 +33,7 @@ LOOK_EVERY = 0.2
 
 
 class Sharing:
-    """What a worker knows of who learns for its agents.
-
-    Args:
-        folder: that all workers share; alone, a worker leads for every agent.
-    """
+    """Who learns for the agents of a worker; without a shared folder, the worker itself."""
 
     def __init__(self, folder: str | None = None) -> None:
         self._folder = None if folder is None or fcntl is None else Path(folder)

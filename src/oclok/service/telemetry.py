@@ -22,44 +22,34 @@ ACCESS = logging.getLogger("oclok.access")
 REQUEST: ContextVar[dict[str, str] | None] = ContextVar("oclok_request", default=None)
 
 
-class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, and the request if there is one."""
+class LineFormatter(logging.Formatter):
+    """Time, level, message, and the request if there is one: as text, or as one JSON object."""
+
+    def __init__(self, is_json: bool) -> None:
+        super().__init__()
+        self._is_json = is_json
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as JSON."""
-        entry: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **(REQUEST.get() or {}),
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            entry["error"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str)
-
-
-class TextFormatter(logging.Formatter):
-    """The same for people."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return a record as a line, with its traceback below."""
+        """Return a record as a line; the traceback is a field, or follows as text."""
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        fields = {**(REQUEST.get() or {}), **getattr(record, "fields", {})}
+        fields: dict[str, Any] = {**(REQUEST.get() or {}), **getattr(record, "fields", {})}
+        error = self.formatException(record.exc_info) if record.exc_info else None
+        if self._is_json:
+            entry = {"time": when, "level": record.levelname.lower(), "logger": record.name}
+            entry |= {"message": record.getMessage(), **fields}
+            return json.dumps(entry if error is None else entry | {"error": error}, default=str)
         words = [when, record.levelname, record.getMessage()]
-        words += [f"{name}={value}" for name, value in fields.items()]
-        line = " ".join(words)
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = " ".join(words + [f"{name}={value}" for name, value in fields.items()])
+        return line if error is None else f"{line}\n{error}"
 
 
 def logging_config(style: str, level: str) -> dict[str, Any]:
     """Return the configuration for `logging.config.dictConfig`: everything to standard error."""
-    formatter = JsonFormatter if style == "json" else TextFormatter
+    formatter = {"()": f"{__name__}.LineFormatter", "is_json": style == "json"}
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"line": {"()": f"{__name__}.{formatter.__name__}"}},
+        "formatters": {"line": formatter},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level.upper()},
     }

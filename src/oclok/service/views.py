@@ -12,25 +12,13 @@ from pydantic_core import from_json
 from oclok.agent import health
 from oclok.errors import FeedbackError
 from oclok.policies import calibration
-from oclok.service import log
-from oclok.service.answers import (
-    AgentAnswer,
-    AgentRow,
-    ArmAnswer,
-    DecisionDetails,
-    DecisionRow,
-    Evidence,
-    Finding,
-    Outcome,
-    Status,
-    Verdict,
-)
-from oclok.service.decisions import BELIEFS, answer_of, logged
+from oclok.service import answers, log
+from oclok.service.answers import Calibration, Comparison, Guarded, Lift, Regret
+from oclok.service.decisions import BELIEFS, answer_of, logged, restored
 from oclok.service.log import Event
 from oclok.service.packing import records
 from oclok.service.problems import NotFoundError
 from oclok.service.replica import Replica
-from oclok.service.reports import Calibration, Comparison, Guarded, Lift, Regret
 from oclok.service.service import Service
 
 #: What to do about a finding, in terms of the API.
@@ -55,11 +43,11 @@ def version(replica: Replica) -> str:
     return f"{replica.id}-{replica.seq}-{learner.steps}-{learner.regret_rounds}-{minute}"
 
 
-def agent(replica: Replica) -> AgentAnswer:
+def agent(replica: Replica) -> answers.AgentAnswer:
     """Return settings, counts, calibration, regret and findings of an agent."""
-    schema = replica.agent.schema
-    judged, findings, summary = _summary(replica)
-    return AgentAnswer(
+    schema, judged = replica.agent.schema, replica.learner.calibration()
+    findings, summary = _summary(replica, judged)
+    return answers.AgentAnswer(
         settings=replica.settings,  # type: ignore[arg-type]  # checked when it was made
         events=replica.seq,
         calibration=Calibration.model_validate(judged),
@@ -70,38 +58,33 @@ def agent(replica: Replica) -> AgentAnswer:
     )
 
 
-def row(replica: Replica) -> AgentRow:
+def row(replica: Replica) -> answers.AgentRow:
     """Return an agent in a list."""
-    _, _, summary = _summary(replica)
-    return AgentRow(mode=replica.settings.get("mode", "live"), **summary)
+    _, summary = _summary(replica, replica.learner.calibration())
+    return answers.AgentRow(mode=replica.settings.get("mode", "live"), **summary)
 
 
 def _summary(
-    replica: Replica,
-) -> tuple[calibration.Calibration, list[health.Finding], dict[str, Any]]:
-    """Return calibration, findings, and what both of the above have in common."""
-    judged = replica.learner.calibration()
+    replica: Replica, judged: calibration.Calibration
+) -> tuple[list[health.Finding], dict[str, Any]]:
+    """Return findings, and what both of the above have in common."""
     with replica.lock:
         counts, findings = replica.agent.counts(), replica.agent.health()
-    return (
-        judged,
-        findings,
-        {
-            "name": replica.name,
-            "created": replica.created,
-            "rounds": replica.agent.policy.round,
-            "late": replica.agent.overdue(time.time()),
-            "verdict": verdict(findings, judged),
-            **counts,
-        },
-    )
+    return findings, {
+        "name": replica.name,
+        "created": replica.created,
+        "rounds": replica.agent.policy.round,
+        "late": replica.agent.overdue(time.time()),
+        "verdict": verdict(findings, judged),
+        **counts,
+    }
 
 
-def stored(row: log.AgentRow) -> AgentRow:
+def stored(row: log.AgentRow) -> answers.AgentRow:
     """Return an agent in a list whose model is not in memory: as of its latest summary."""
     if row.summary is not None:
-        return AgentRow.model_validate_json(row.summary)
-    return AgentRow(
+        return answers.AgentRow.model_validate_json(row.summary)
+    return answers.AgentRow(
         name=row.name,
         mode=json.loads(row.settings).get("mode", "live"),
         created=row.created,
@@ -110,64 +93,58 @@ def stored(row: log.AgentRow) -> AgentRow:
         learned=0,
         never_came=0,
         late=0,
-        verdict=Verdict(level="grey", summary="Not in memory.", action="Open it."),
+        verdict=answers.Verdict(level="grey", summary="Not in memory.", action="Open it."),
     )
 
 
-def verdict(findings: list[health.Finding], judged: calibration.Calibration) -> Verdict:
+def verdict(findings: list[health.Finding], judged: calibration.Calibration) -> answers.Verdict:
     """Return whether an agent is well; `findings` are sorted, worst first."""
     if findings and findings[0].severity != "info":
         worst = _finding(findings[0])
-        return Verdict(
+        return answers.Verdict(
             level="red" if worst.severity == "error" else "amber",
             summary=worst.message[:1].upper() + worst.message[1:] + ".",
             action=worst.advice,
             kind=worst.kind,
         )
     if judged.verdict == "too early":
-        return Verdict(
+        return answers.Verdict(
             level="grey",
             summary=f"{str(judged).capitalize()}.",
             action="Send outcomes with POST …/outcomes.",
         )
-    return Verdict(level="green", summary="All is well.")
+    return answers.Verdict(level="green", summary="All is well.")
 
 
-def _finding(found: health.Finding) -> Finding:
-    return Finding(**vars(found) | {"advice": ADVICE.get(found.kind, "")})
+def _finding(found: health.Finding) -> answers.Finding:
+    return answers.Finding(**vars(found) | {"advice": ADVICE.get(found.kind, "")})
 
 
 def lift(replica: Replica, level: float) -> Lift:
     """Return what the agent earns beyond the control group."""
     with replica.lock:
         found, guard = replica.agent.lift(level), replica.agent.guard_report()
-    answer = Lift.model_validate(found)
-    answer.summary = str(found)
-    answer.guard = None if guard is None else Guarded.model_validate(guard)
-    return answer
+    told = None if guard is None else Guarded.model_validate(guard)
+    return Lift.model_validate(found).model_copy(update={"summary": str(found), "guard": told})
 
 
 def comparison(replica: Replica, level: float) -> Comparison:
     """Return what the agent expects to gain over the system that decides, in shadow mode."""
     with replica.learner.paused() as policy:
         found = replica.agent.comparison(level, policy)
-    answer = Comparison.model_validate(found)
-    answer.summary = str(found)
-    return answer
+    return Comparison.model_validate(found).model_copy(update={"summary": str(found)})
 
 
 def _regret(replica: Replica) -> Regret | None:
     """Return the latest estimate of regret, if there is one."""
     counts = replica.agent.counts()
-    if not counts["learned"] + counts["observed"]:
-        return None
-    regret = replica.learner.latest_regret()
+    regret = replica.learner.latest_regret() if counts["learned"] + counts["observed"] else None
     if regret is None or regret.calibration.is_contradicted:
         return None
     return Regret.model_validate(regret)
 
 
-def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDetails:
+def decision(service: Service, replica: Replica, decision_id: str) -> answers.DecisionDetails:
     """Return everything about a decision."""
     event = service.log.decision(replica.id, decision_id)
     if event is None:
@@ -175,27 +152,22 @@ def decision(service: Service, replica: Replica, decision_id: str) -> DecisionDe
     replica.catch_up(event.seq)
     body = logged(event)
     outcomes = _outcomes(service, replica, event, body)
-    noise = body.get("noise_std")
-    explained = _explained(replica, event)
-    seen = {outcome.arm: outcome for outcome in outcomes}
+    seen = {each.arm: {"status": each.status, "outcome": each.outcome} for each in outcomes}
+    explained, noise = _explained(replica, event), body.get("noise_std")
     arms = []
-    for place, offered in enumerate(records(body)):
-        beliefs = {n: None if body[n] is None else float(body[n][place]) for n in BELIEFS}
-        fields = beliefs | offered | explained.get(offered["id"], {})
-        arm = ArmAnswer(**fields, chosen=place in body["chosen"])
-        if arm.std is not None and noise is not None:
-            arm.outcome_std = math.hypot(arm.std, noise)
-        if arm.id in seen:
-            arm.status, arm.outcome = seen[arm.id].status, seen[arm.id].outcome
-        arms.append(arm)
-    arms.sort(key=lambda arm: -(arm.index or 0.0))
-    return DecisionDetails(
+    for place, arm in enumerate(records(body)):
+        known = {n: float(body[n][place]) for n in BELIEFS if body[n] is not None}
+        if "std" in known and noise is not None:
+            known["outcome_std"] = math.hypot(known["std"], noise)
+        fields = known | arm | explained.get(arm["id"], {}) | seen.get(arm["id"], {})
+        arms.append(answers.ArmAnswer(**fields, chosen=place in body["chosen"]))
+    return answers.DecisionDetails(
         **answer_of(event),
         time=event.time,
         noise_std=noise,
         outcome_range=replica.settings.get("outcome_range"),
         outcomes=outcomes,
-        arms=arms,
+        arms=sorted(arms, key=lambda arm: -(arm.index or 0.0)),
     )
 
 
@@ -205,13 +177,14 @@ def _explained(replica: Replica, event: Event) -> dict[Any, dict[str, Any]]:
         return {}
     try:
         with replica.lock:
-            explanation = replica.agent.explain(event.decision or "", *replica.restored(event))
+            decision, _, oracle, _ = restored(replica.agent, event)
+            explanation = replica.agent.explain(decision.id, decision, oracle)
     except FeedbackError:
         return {}
     return {
         arm.arm: {
             "reason": arm.reason,
-            "evidence": [Evidence.model_validate(evidence) for evidence in arm.evidence],
+            "evidence": [answers.Evidence.model_validate(evidence) for evidence in arm.evidence],
         }
         for arm in explanation.arms
     }
@@ -222,9 +195,9 @@ def decisions(
     replica: Replica,
     before: int,
     most: int,
-    status: Status | None = None,
+    status: answers.Status | None = None,
     search: str | None = None,
-) -> list[DecisionRow]:
+) -> list[answers.DecisionRow]:
     """Return up to `most` decisions of rounds below `before`, latest first.
 
     With a `status` only those with such an outcome, among those that are remembered; with a
@@ -236,7 +209,7 @@ def decisions(
         ids = replica.agent.with_status(status, before, search or "")[:most]
         events = [e for e in (service.log.decision(replica.id, i) for i in ids) if e is not None]
     return [
-        DecisionRow(
+        answers.DecisionRow(
             id=event.decision or "",
             round=event.round or 0,
             time=event.time,
@@ -249,7 +222,7 @@ def decisions(
 
 def _outcomes(
     service: Service, replica: Replica, event: Event, body: dict[str, Any]
-) -> list[Outcome]:
+) -> list[answers.Outcome]:
     """Return what became of each chosen arm; from the log where the agent has forgotten."""
     decision_id = event.decision or ""
     try:
@@ -264,6 +237,6 @@ def _outcomes(
                 word = "corrected" if content["correct"] else "learned"
                 known |= {arm: (word, outcome) for arm, outcome in content["outcomes"]}
     return [
-        Outcome(arm=arm, status=status, outcome=outcome)  # type: ignore[arg-type]
+        answers.Outcome(arm=arm, status=status, outcome=outcome)  # type: ignore[arg-type]
         for arm, (status, outcome) in known.items()
     ]

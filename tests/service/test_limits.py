@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from oclok.service.connections import HEADER_SECONDS, READ_SECONDS, Connection
 from oclok.service.database import Database
+from oclok.service.limits import HEADER_SECONDS, READ_SECONDS, Connection
 
 
 def half_sent(server, body: bytes = b'{"arms": [', size: int = 1000) -> socket.socket:
@@ -50,11 +50,11 @@ def test_sigterm_ends_the_process_within_ten_seconds(start_server, settings, wor
 
 
 def test_the_key_is_checked_before_the_body_is_read(start_server, storage):
-    from oclok.service.access import Keys
+    from oclok.service.access import Access
 
     database = Database(storage)
     database.migrate()
-    Keys(database).add("somebody", ["read"], None)
+    Access(database).add("somebody", ["read"], None)
     server = start_server(storage)
     connection = half_sent(server)
     assert b" 401 " in connection.recv(100)  # though the body is not there
