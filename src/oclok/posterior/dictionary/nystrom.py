@@ -30,10 +30,11 @@ from oclok.arrays import chunks
 from oclok.errors import NumericalError
 from oclok.posterior.base import Innovations
 from oclok.posterior.bounds import STATE_ROUNDING, TINY, error_bounds, kernel_rounding
+from oclok.posterior.cholesky import GrowingCholesky
 from oclok.posterior.dictionary.regression import FEW, Regression
 from oclok.posterior.incremental import IncrementalPosterior
 from oclok.posterior.kernels import Covariance, largest_of
-from oclok.posterior.linalg import add_to_diagonal, gram
+from oclok.posterior.linalg import add_to_diagonal, gram, product
 from oclok.posterior.observations import Observations
 from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import ContextsLike, Prediction, distinct, in_chunks
@@ -86,7 +87,7 @@ class NystromPrediction(Prediction):
         """
         if self.largest_residual > self.model.tolerance:
             return super().sample(rng)
-        sample = self.mean + dgemv(1.0, self.whitened, rng.standard_normal(len(self.phi)), trans=1)
+        sample = self.mean + dgemv(1.0, self.whitened.T, rng.standard_normal(len(self.phi)))
         sample += np.sqrt(self.residual) * rng.standard_normal(len(sample))
         first, of = distinct(self.contexts)
         result: FloatArray = sample[first[of]]
@@ -138,10 +139,12 @@ class NystromModel(IncrementalPosterior):
         self._k_U = self.prior.to(self.U)
         self._rounding = math.sqrt(kernel_rounding(self.rank, self.prior.reach(self.U)))
         self._kappa_U = math.sqrt(self.largest_prior)
+        self._factor = GrowingCholesky()
+        self._factor.append(self.R[:, :0], self.R)
         row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
         self._ones = np.ones(self.rank)
         squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
-        self._scales = np.array([self._ones, squares]).T
+        self._scales = np.array([-self._ones, squares]).T
 
     def _state(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
@@ -192,7 +195,7 @@ class NystromModel(IncrementalPosterior):
             phi, residual, rounding_std = self.features(X)
             mean = self.regression.mean(phi)
             whitened = self.regression.whiten(phi)
-            std = dgemv(1.0, whitened * whitened, self._ones, beta=1.0, y=residual, trans=1)
+            std = dgemv(1.0, (whitened * whitened).T, self._ones, beta=1.0, y=residual)
         np.sqrt(std, out=std)
         slack = STATE_ROUNDING * self._kappa_U
         errors = error_bounds(
@@ -218,13 +221,13 @@ class NystromModel(IncrementalPosterior):
         )
 
     def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return φ (r, M), ρ (M,) and √ω (M,) by the cheap bound of |w|₁."""
-        phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
-        prior, squares = self.prior.variance(X), phi * phi
-        sums = dgemm(1.0, squares, self._scales, trans_a=1)
-        residual = prior - sums[:, 0]
+        """Return φ (r, M) in C order, ρ (M,) and √ω (M,) by the cheap bound of |w|₁."""
+        phi = self._factor.solve(self._k_U(X))
+        prior = self.prior.variance(X)
+        residual, rounding_std = dgemm(1.0, (phi * phi).T, self._scales).T
+        residual += prior
         np.maximum(residual, 0.0, out=residual)
-        rounding_std = np.sqrt(sums[:, 1])
+        np.sqrt(rounding_std, out=rounding_std)
         rounding_std += self._rounding * math.sqrt(largest_of(prior)) + TINY
         return phi, residual, rounding_std
 
@@ -258,7 +261,7 @@ class NystromModel(IncrementalPosterior):
         result = np.empty((count, len(X)))
         for rows in chunks(len(X), LEARNED_AT_ONCE):
             phi, residual, _ = self.features(X[rows])
-            result[:, rows] = dgemm(1.0, W, phi, trans_a=1)
+            result[:, rows] = product(W.T, phi.T)
             if residual.max(initial=0.0) > least:
                 result[:, rows] += np.sqrt(residual) * rng.standard_normal((count, len(residual)))
         return result
@@ -314,15 +317,15 @@ class NystromModel(IncrementalPosterior):
         if not self._unsettled:
             return
         all_phi, residuals, all_weights = zip(*self._unsettled, strict=True)
-        phi = np.concatenate([phi.T for phi in all_phi]).T  # contiguous columns
+        phi = np.ascontiguousarray(np.concatenate(all_phi, axis=1)).T
         residual, weights = np.concatenate(residuals), np.concatenate(all_weights)
-        kappa = math.sqrt((residual + dgemv(1.0, phi * phi, self._ones, trans=1)).max())
-        w = dtrsm(1.0, self.R, phi, lower=1, trans_a=1, overwrite_b=1)
-        root = dgemv(self._rounding * self._kappa_U, np.abs(w, out=w), self._ones, trans=1)
+        kappa = math.sqrt((residual + dgemv(1.0, phi * phi, self._ones)).max())
+        w = dtrsm(1.0, self.R, phi, side=1, lower=1)
+        root = dgemv(self._rounding * self._kappa_U, np.abs(w, out=w), self._ones)
         root += self._rounding * kappa + TINY
         self._trace += float(weights @ (residual + root * root))
         self._rough_trace, self._unsettled = 0.0, ()
 
 
 #: Attributes that `_prepare` computes.
-_DERIVED = ("largest_prior", "_k_U", "_ones", "_scales", "_rounding", "_kappa_U")
+_DERIVED = ("largest_prior", "_k_U", "_factor", "_ones", "_scales", "_rounding", "_kappa_U")

@@ -2,7 +2,7 @@
 
     Φ         features of the contexts at hand, (r, N)        y    their outcomes, (N,)
     S, m      root of the covariance of the weights, SSᵀ, (r, r); their mean, (r,)
-    P         SᵀΦ, whitened features, (r, N)
+    P         SᵀΦ, whitened features, (r, N); like Φ in C order where there are many
     V         standard deviations of the noise, a diagonal matrix
 
 Few outcomes are learned by the square-root Kalman update of Potter and Andrews (1968), many by a
@@ -63,14 +63,14 @@ class Regression(Persistent):
 
     def mean(self, phi: FloatArray) -> FloatArray:
         """Return Φᵀm, shape (N,)."""
-        result: FloatArray = dgemv(1.0, phi, self.m, trans=1)
+        result: FloatArray = dgemv(1.0, phi.T, self.m)
         return result
 
     def whiten(self, phi: FloatArray) -> FloatArray:
         """Return P, shape (r, N); Φ itself before any outcome."""
         if self.information_gain == 0.0:
             return phi
-        result: FloatArray = dgemm(1.0, self.S, phi, trans_a=1)
+        result: FloatArray = dgemm(1.0, phi.T, self.S).T
         return result
 
     def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
@@ -159,12 +159,12 @@ class Regression(Persistent):
 
 def _by_cholesky(B: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
     """Return T, c and |z|²; None where rounding would lose too much."""
-    A = dsyrk(1.0, B)
+    A = dsyrk(1.0, B.T, trans=1)
     if not A.trace() <= LARGEST_TRACE:
         return None
     add_to_diagonal(A, 1.0)
     T, failed = dpotrf(A, overwrite_a=1)
-    c = dtrsv(T, dgemv(1.0, B, e), trans=1)
+    c = dtrsv(T, dgemv(1.0, B.T, e, trans=1), trans=1)
     return None if failed else (T, c, max(float(e @ e - c @ c), 0.0))
 
 

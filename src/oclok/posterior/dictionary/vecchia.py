@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg.blas import ddot, dgemm, dgemv, dsyrk, dtrsm
+from scipy.linalg.blas import ddot, dgemv, dsyrk, dtrsm
 from scipy.linalg.lapack import dposv
 
 from oclok.arrays import chunks
@@ -35,7 +35,7 @@ from oclok.posterior.dictionary.forest import NONE, TREES
 from oclok.posterior.dictionary.neighbours import Neighbours
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.dictionary.regression import FEW
-from oclok.posterior.linalg import add_to_diagonal, factor, gram
+from oclok.posterior.linalg import add_to_diagonal, factor, gram, product
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.threads import blas_threads
 from oclok.typing import BoolArray, FloatArray, IntArray
@@ -190,7 +190,7 @@ class VecchiaModel(NystromModel):
         for rows in chunks(len(X), self._at_once):
             local = self._condition(X[rows], NEAREST_OF_MANY, TREES_OF_MANY)
             noise = rng.standard_normal((count, len(local.mean)))
-            result[:, rows] = dgemm(1.0, W, local.features, trans_a=1)
+            result[:, rows] = product(W.T, local.features.T)
             result[:, rows] += local.mean + np.sqrt(local.variance) * noise
         return result
 
@@ -233,7 +233,7 @@ class VecchiaModel(NystromModel):
             N = self.covariance_of_g(X, local)
             add_to_diagonal(N, noise)
             C = factor(N, min(noise.tolist()))
-            features = np.asfortranarray(dtrsm(1.0, C, local.features.T, lower=1).T)
+            features = dtrsm(1.0, C, local.features.T, lower=1).T
             z = dtrsm(1.0, C, (y - local.mean)[:, None], lower=1)[:, 0]
             error = z - self.regression.mean(features)
             P = self.regression.whiten(features)
@@ -278,7 +278,7 @@ class VecchiaModel(NystromModel):
         """Condition g at each context on its nearest outcomes, at most `most` of them."""
         known = self.neighbours
         phi, residual, _ = self.features(X)
-        features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
+        features, variance, mean = phi.copy(), residual.copy(), np.zeros(len(X))
         for part in chunks(len(X) if known.size else 0, SEARCHED_AT_ONCE):
             neighbours = known.nearest(X[part], most, trees)
             y = known.y[neighbours]
