@@ -22,7 +22,7 @@ from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 
 #: Rows of a panel: OpenBLAS' `dtrsm` takes a third longer over all rows at once than in panels.
-PANEL = 64
+PANEL = 48
 
 
 class GrowingCholesky(Persistent):

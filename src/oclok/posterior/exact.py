@@ -50,6 +50,7 @@ class ExactPrediction(Prediction):
     prior: Covariance
     factor: GrowingCholesky
     _columns = ("V",)
+    _cached = ("_covariance",)
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""

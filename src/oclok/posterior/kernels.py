@@ -254,6 +254,7 @@ class _Against:
 
     def __init__(self, X: FloatArray) -> None:
         self.X = X
+        self._ones = np.ones(X.shape[1])
         self._scaled: dict[int, FloatArray] = {}
         self._extended: dict[int, tuple[FloatArray, FloatArray, float]] = {}
 
@@ -275,11 +276,11 @@ class _Against:
         if not exactly and len(x) * len(y) >= LEAST_FOR_PRODUCT:
             if key not in self._extended:
                 origin = np.add.reduce(x) / len(x)
-                left = _extended(x, origin)
+                left = _extended(x, origin, self._ones)
                 left[:, -2:] = -0.5 * left[:, :-3:-1]
                 self._extended[key] = left, origin, -float(left[:, -2].min())
             left, origin, farthest = self._extended[key]
-            right = _extended(y, origin)
+            right = _extended(y, origin, self._ones)
             squares = right[:, -1]
             if 0.5 * squares[squares.argmax()] + farthest < MOST_FOR_PRODUCT:
                 return np.asarray(dgemm(1.0, right, left, trans_b=1)).T
@@ -291,13 +292,13 @@ class _Against:
         return _called(kernel, self.X, Y)
 
 
-def _extended(x: FloatArray, origin: FloatArray) -> FloatArray:
+def _extended(x: FloatArray, origin: FloatArray, ones: FloatArray) -> FloatArray:
     """Return [x, 1, |x|²] with x seen from `origin`, shape (N, D + 2)."""
     D = x.shape[1]
     result = np.empty((len(x), D + 2), order="F")
     x = np.subtract(x, origin, out=result[:, :D])
     result[:, D] = 1.0
-    np.einsum("nd,nd->n", x, x, out=result[:, D + 1])
+    result[:, D + 1] = dgemv(1.0, x * x, ones)  # which is quicker than `einsum`
     return result
 
 

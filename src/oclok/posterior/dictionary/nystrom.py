@@ -20,6 +20,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -63,8 +64,9 @@ class NystromPrediction(Prediction):
     residual: FloatArray
     rounding_std: FloatArray
     _columns = ("phi", "whitened", "residual", "rounding_std")
+    _cached = ("largest_residual",)
 
-    @property
+    @cached_property
     def largest_residual(self) -> float:
         """The largest ρ."""
         rho = self.residual
@@ -175,14 +177,22 @@ class NystromModel(IncrementalPosterior):
         return self.U
 
     @property
+    def rank(self) -> int:
+        """How many contexts the dictionary has."""
+        return len(self.U)
+
+    @property
     def information_gain(self) -> float:
         """I(r; f) of all outcomes learned, in nats, through the dictionary."""
         return self.regression.information_gain
 
     def is_current(self, prediction: Prediction) -> bool:
         """Return whether this model made `prediction` and has not changed since."""
-        is_own = isinstance(prediction, NystromPrediction) and prediction.model.U is self.U
-        return is_own and prediction.weights is self.regression.m  # type: ignore[attr-defined]
+        return (
+            type(prediction) is NystromPrediction
+            and prediction.weights is self.regression.m
+            and prediction.model.U is self.U
+        )
 
     def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and std of f at `contexts` (M, D), with bounds."""
@@ -198,7 +208,7 @@ class NystromModel(IncrementalPosterior):
             std = dgemv(1.0, (whitened * whitened).T, self._ones, beta=1.0, y=residual)
         np.sqrt(std, out=std)
         slack = STATE_ROUNDING * self._kappa_U
-        errors = error_bounds(
+        mean_error, std_error = error_bounds(
             std,
             residual,
             rounding_std,
@@ -207,11 +217,12 @@ class NystromModel(IncrementalPosterior):
             slack * max(1.0, math.sqrt(ddot(m, m))),
             slack,
         )
-        return NystromPrediction(
-            X,
-            mean,
-            std,
-            *errors,
+        return NystromPrediction.trusted(
+            contexts=X,
+            mean=mean,
+            std=std,
+            mean_error=mean_error,
+            std_error=std_error,
             model=self,
             weights=m,
             phi=phi,
@@ -233,15 +244,17 @@ class NystromModel(IncrementalPosterior):
 
     def _residual(self, contexts: ContextsLike) -> tuple[FloatArray, float]:
         """Return ρ of `contexts`, shape (M,), and the largest."""
-        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
+        if type(contexts) is NystromPrediction and contexts.model.U is self.U:
             return contexts.residual, contexts.largest_residual
         residual = self.features(self.checked(contexts))[1]
         return residual, float(residual.max(initial=0.0))
 
     def uncovered(self, contexts: ContextsLike) -> FloatArray:
         """Return the contexts whose ρ is above the tolerance, shape (n, D)."""
-        X, (residual, largest) = self.checked(contexts), self._residual(contexts)
-        return X[residual > self.tolerance] if largest > self.tolerance else X[:0]
+        residual, largest = self._residual(contexts)
+        if not largest > self.tolerance:
+            return self.U[:0]
+        return self.checked(contexts)[residual > self.tolerance]
 
     def largest_residual(self, contexts: ContextsLike) -> float:
         """Return the largest ρ of `contexts` (M, D)."""
@@ -290,15 +303,14 @@ class NystromModel(IncrementalPosterior):
         self.observations.weights[:] *= rate
 
     def _checkpoint(self, count: int) -> Callable[[], None]:
-        state = dict(self.__dict__, regression=copy.copy(self.regression))
+        state = dict(self.__dict__, regression=self.regression.copy())
         return lambda: self.__dict__.update(state)
 
     def _learn(
         self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
     ) -> Innovations | None:
-        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
-            f = contexts
-        else:
+        f = contexts
+        if not (type(f) is NystromPrediction and self.is_current(f)):
             f = self._predict(self.checked(contexts))
         trace = float(ddot(weights, f.residual + f.rounding_std * f.rounding_std))
         if not math.isfinite(trace):

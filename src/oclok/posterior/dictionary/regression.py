@@ -2,7 +2,7 @@
 
     Φ         features of the contexts at hand, (r, N)        y    their outcomes, (N,)
     S, m      root of the covariance of the weights, SSᵀ, (r, r); their mean, (r,)
-    P         SᵀΦ, whitened features, (r, N); like Φ in C order where there are many
+    P         SᵀΦ, whitened features, (r, N), like Φ in C order
     V         standard deviations of the noise, a diagonal matrix
 
 Few outcomes are learned by the square-root Kalman update of Potter and Andrews (1968), many by a
@@ -21,6 +21,7 @@ which it ceases to be once something is known. None forms SSᵀ or its inverse.
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -46,7 +47,7 @@ QR_BLOCK = 16
 class Regression(Persistent):
     """The posterior of the weights of `rank` features; at first they are standard normal.
 
-    Its arrays are replaced, never written to: a shallow copy is a copy.
+    m is replaced, never written to; S is updated in place.
 
     Attributes:
         S, m: see the head of this file.
@@ -86,20 +87,20 @@ class Regression(Persistent):
             The innovations; None if the outcomes are not few.
         """
         if len(error) > FEW:
-            self._set(*self._by_factor(P, error, noise))
+            self._by_factor(P, error, noise)
             return None
         A = gram(P)
         least = min(noise.tolist()) ** 2
         is_steep = max(A.diagonal().tolist()) > LARGEST_RATIO * least
         add_to_diagonal(A, noise * noise)
         C = factor(A, least)
-        z = dtrsm(1.0, C, error[:, None], lower=1)[:, 0]
+        z = dtrsv(C, error, lower=1)
         noise_share = noise / C.diagonal()
         if is_steep:
-            self._set(*self._by_factor(P, error, noise))
+            self._by_factor(P, error, noise)
         else:
-            gain = -sum(np.log(noise_share).tolist())
-            self._set(*self._by_kalman(P, C, z, noise), float(ddot(z, z)), gain)
+            self._add(float(ddot(z, z)), -sum(np.log(noise_share).tolist()))
+            self._by_kalman(P, C, z, noise)
         return z, signal_fraction(noise_share)
 
     def correct(self, P: FloatArray, change: FloatArray, noise: FloatArray) -> None:
@@ -127,34 +128,35 @@ class Regression(Persistent):
         if failed or failed_too:
             raise NumericalError("the posterior's factor is not positive definite")
         self.m = rate * dtrsv(W, dtrsv(W, self.m, trans=1))
-        self.S = dtrsm(1.0, T, self.S, side=1)
+        self.S = dtrsm(1.0, T, self.S, side=1, overwrite_b=1)
         self.information_gain += float(np.log(T.diagonal()).sum())
 
-    def _set(self, S: FloatArray, m: FloatArray, quadratic_form: float, gain: float) -> None:
-        """Take S and m, and add to the sums; all or none."""
+    def copy(self) -> Regression:
+        """Return an independent regression in the same state."""
+        other = copy.copy(self)
+        other.S = self.S.copy(order="F")
+        return other
+
+    def _add(self, quadratic_form: float, gain: float) -> None:
+        """Add to the sums; raise, before anything has changed, if they are not finite."""
         if not math.isfinite(quadratic_form + gain):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
-        self.S, self.m = S, m
         self.quadratic_form += quadratic_form
         self.information_gain += gain
 
-    def _by_kalman(
-        self, P: FloatArray, C: FloatArray, z: FloatArray, noise: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        J = dgemm(1.0, self.S, dtrsm(1.0, C, P, side=1, lower=1, trans_a=1))
+    def _by_kalman(self, P: FloatArray, C: FloatArray, z: FloatArray, noise: FloatArray) -> None:
+        J = dgemm(1.0, self.S, dtrsm(1.0, C, P.T, lower=1), trans_b=1)
         add_to_diagonal(C, noise)
-        Y = dtrsm(1.0, C, P, side=1, lower=1, trans_a=1)
-        S = dgemm(-1.0, J, Y, trans_b=1, beta=1.0, c=self.S)
-        return S, dgemv(1.0, J, z, beta=1.0, y=self.m)
+        Y = dtrsm(1.0, C, P.T, lower=1)
+        self.S = dgemm(-1.0, J, Y, beta=1.0, c=self.S, overwrite_c=1)
+        self.m = dgemv(1.0, J, z, beta=1.0, y=self.m)
 
-    def _by_factor(
-        self, P: FloatArray, error: FloatArray, noise: FloatArray
-    ) -> tuple[FloatArray, FloatArray, float, float]:
+    def _by_factor(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> None:
         B, e = P / noise, error / noise
         T, c, quadratic_form = _by_cholesky(B, e) or _by_qr(B, e)
-        S = dtrsm(1.0, T, self.S, side=1)
-        gain = float(np.log(np.abs(T.diagonal())).sum())
-        return S, self.m + dgemv(1.0, S, c), quadratic_form, gain
+        self._add(quadratic_form, float(np.log(np.abs(T.diagonal())).sum()))
+        self.S = dtrsm(1.0, T, self.S, side=1, overwrite_b=1)
+        self.m = self.m + dgemv(1.0, self.S, c)
 
 
 def _by_cholesky(B: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:

@@ -20,7 +20,6 @@ E = 0, or if all outcomes are neighbours.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -119,7 +118,7 @@ class VecchiaModel(NystromModel):
 
     def __init__(self, dictionary: NystromModel) -> None:
         self.__dict__.update(dictionary.__dict__)
-        self.regression = copy.copy(dictionary.regression)
+        self.regression = dictionary.regression.copy()
         self.neighbours = Neighbours(self.prior.length_scale, self.dimension, self.rank)
         self._gain = 0.0
 
