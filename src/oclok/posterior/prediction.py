@@ -88,7 +88,9 @@ class Prediction:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
         changes = self._rows(positions)
         for name in self._columns:
-            changes[name] = self.__dict__[name].take(positions, axis=-1)
+            array = self.__dict__[name]
+            in_order = array.flags.c_contiguous  # of another array, `take` would make a copy first
+            changes[name] = array.take(positions, -1) if in_order else array[..., positions]
         if self.joint is not None:
             changes["joint"] = lambda: self.covariance()[np.ix_(positions, positions)]
         return self._with(**changes)

@@ -89,7 +89,7 @@ class NystromPrediction(Prediction):
         """
         if self.largest_residual > self.model.tolerance:
             return super().sample(rng)
-        sample = self.mean + dgemv(1.0, self.whitened.T, rng.standard_normal(len(self.phi)))
+        sample = self.mean + dgemv(1.0, self.whitened, rng.standard_normal(len(self.phi)), trans=1)
         sample += np.sqrt(self.residual) * rng.standard_normal(len(sample))
         first, of = distinct(self.contexts)
         result: FloatArray = sample[first[of]]
@@ -205,7 +205,7 @@ class NystromModel(IncrementalPosterior):
             phi, residual, rounding_std = self.features(X)
             mean = self.regression.mean(phi)
             whitened = self.regression.whiten(phi)
-            std = dgemv(1.0, (whitened * whitened).T, self._ones, beta=1.0, y=residual)
+            std = dgemv(1.0, whitened * whitened, self._ones, beta=1.0, y=residual, trans=1)
         np.sqrt(std, out=std)
         slack = STATE_ROUNDING * self._kappa_U
         mean_error, std_error = error_bounds(

@@ -2,7 +2,7 @@
 
     Φ         features of the contexts at hand, (r, N)        y    their outcomes, (N,)
     S, m      root of the covariance of the weights, SSᵀ, (r, r); their mean, (r,)
-    P         SᵀΦ, whitened features, (r, N), like Φ in C order
+    P         SᵀΦ, whitened features, (r, N)
     V         standard deviations of the noise, a diagonal matrix
 
 Few outcomes are learned by the square-root Kalman update of Potter and Andrews (1968), many by a
@@ -68,10 +68,10 @@ class Regression(Persistent):
         return result
 
     def whiten(self, phi: FloatArray) -> FloatArray:
-        """Return P, shape (r, N); Φ itself before any outcome."""
+        """Return P, shape (r, N), with contiguous columns; Φ itself before any outcome."""
         if self.information_gain == 0.0:
             return phi
-        result: FloatArray = dgemm(1.0, phi.T, self.S).T
+        result: FloatArray = dgemm(1.0, self.S, phi.T, trans_a=1, trans_b=1)
         return result
 
     def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
@@ -145,10 +145,10 @@ class Regression(Persistent):
         self.information_gain += gain
 
     def _by_kalman(self, P: FloatArray, C: FloatArray, z: FloatArray, noise: FloatArray) -> None:
-        J = dgemm(1.0, self.S, dtrsm(1.0, C, P.T, lower=1), trans_b=1)
+        J = dgemm(1.0, self.S, dtrsm(1.0, C, P, side=1, lower=1, trans_a=1))
         add_to_diagonal(C, noise)
-        Y = dtrsm(1.0, C, P.T, lower=1)
-        self.S = dgemm(-1.0, J, Y, beta=1.0, c=self.S, overwrite_c=1)
+        Y = dtrsm(1.0, C, P, side=1, lower=1, trans_a=1)
+        self.S = dgemm(-1.0, J, Y, trans_b=1, beta=1.0, c=self.S, overwrite_c=1)
         self.m = dgemv(1.0, J, z, beta=1.0, y=self.m)
 
     def _by_factor(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> None:
@@ -161,12 +161,12 @@ class Regression(Persistent):
 
 def _by_cholesky(B: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
     """Return T, c and |z|²; None where rounding would lose too much."""
-    A = dsyrk(1.0, B.T, trans=1)
+    A = dsyrk(1.0, B)
     if not A.trace() <= LARGEST_TRACE:
         return None
     add_to_diagonal(A, 1.0)
     T, failed = dpotrf(A, overwrite_a=1)
-    c = dtrsv(T, dgemv(1.0, B.T, e, trans=1), trans=1)
+    c = dtrsv(T, dgemv(1.0, B, e), trans=1)
     return None if failed else (T, c, max(float(e @ e - c @ c), 0.0))
 
 
