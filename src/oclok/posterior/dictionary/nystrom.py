@@ -272,12 +272,17 @@ class NystromModel(IncrementalPosterior):
         W = self.regression.sample(count, rng)
         least = max(self.tolerance, LEAST_PIVOT * self.largest_prior)
         result = np.empty((count, len(X)))
-        for rows in chunks(len(X), LEARNED_AT_ONCE):
-            phi, residual, _ = self.features(X[rows])
-            result[:, rows] = product(W.T, phi.T)
-            if residual.max(initial=0.0) > least:
-                result[:, rows] += np.sqrt(residual) * rng.standard_normal((count, len(residual)))
+        for rows in chunks(len(X), self._at_once):
+            phi, mean, variance = self._given_weights(X[rows])
+            result[:, rows] = product(W.T, phi.T) + mean
+            if variance.max(initial=0.0) > least:
+                result[:, rows] += np.sqrt(variance) * rng.standard_normal((count, len(variance)))
         return result
+
+    def _given_weights(self, X: FloatArray) -> tuple[FloatArray, FloatArray | float, FloatArray]:
+        """Return features (r, M), and mean and variance (M,) of f less its part φᵀw."""
+        phi, residual, _ = self.features(X)
+        return phi, 0.0, residual
 
     def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
@@ -303,7 +308,7 @@ class NystromModel(IncrementalPosterior):
         self.observations.weights[:] *= rate
 
     def _checkpoint(self, count: int) -> Callable[[], None]:
-        state = dict(self.__dict__, regression=self.regression.copy())
+        state = dict(self.__dict__, regression=copy.deepcopy(self.regression))
         return lambda: self.__dict__.update(state)
 
     def _learn(

@@ -29,11 +29,11 @@ from oclok.posterior.base import Innovations
 from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, NystromModel
 from oclok.posterior.dictionary.regression import FEW
 from oclok.posterior.dictionary.selection import (
+    LARGEST_FRACTION,
     REMEMBERED,
     covering_model,
     covers,
     first_model,
-    most_pivots,
     partial_model,
     sample,
 )
@@ -289,7 +289,7 @@ class DictionaryPosterior(WrappingPosterior):
 
     def _most_pivots(self, count: int) -> int:
         """Return the size of the largest dictionary that is worth having with N = `count`."""
-        return min(most_pivots(count), self.max_rank)
+        return min(int(LARGEST_FRACTION * count), self.max_rank)
 
     def _teach(
         self, model: IncrementalPosterior, X: FloatArray, y: FloatArray, weights: FloatArray

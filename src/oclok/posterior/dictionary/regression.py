@@ -21,7 +21,6 @@ which it ceases to be once something is known. None forms SSᵀ or its inverse.
 
 from __future__ import annotations
 
-import copy
 import math
 
 import numpy as np
@@ -130,12 +129,6 @@ class Regression(Persistent):
         self.m = rate * dtrsv(W, dtrsv(W, self.m, trans=1))
         self.S = dtrsm(1.0, T, self.S, side=1, overwrite_b=1)
         self.information_gain += float(np.log(T.diagonal()).sum())
-
-    def copy(self) -> Regression:
-        """Return an independent regression in the same state."""
-        other = copy.copy(self)
-        other.S = self.S.copy(order="F")
-        return other
 
     def _add(self, quadratic_form: float, gain: float) -> None:
         """Add to the sums; raise, before anything has changed, if they are not finite."""

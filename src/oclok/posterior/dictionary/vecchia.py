@@ -20,6 +20,7 @@ E = 0, or if all outcomes are neighbours.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -34,7 +35,7 @@ from oclok.posterior.dictionary.forest import NONE, TREES
 from oclok.posterior.dictionary.neighbours import Neighbours
 from oclok.posterior.dictionary.nystrom import NystromModel
 from oclok.posterior.dictionary.regression import FEW
-from oclok.posterior.linalg import add_to_diagonal, factor, gram, product
+from oclok.posterior.linalg import add_to_diagonal, factor, gram
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.threads import blas_threads
 from oclok.typing import BoolArray, FloatArray, IntArray
@@ -118,7 +119,7 @@ class VecchiaModel(NystromModel):
 
     def __init__(self, dictionary: NystromModel) -> None:
         self.__dict__.update(dictionary.__dict__)
-        self.regression = dictionary.regression.copy()
+        self.regression = copy.deepcopy(dictionary.regression)
         self.neighbours = Neighbours(self.prior.length_scale, self.dimension, self.rank)
         self._gain = 0.0
 
@@ -179,19 +180,9 @@ class VecchiaModel(NystromModel):
             weights=self.regression.m,
         )
 
-    def sample_paths(
-        self, contexts: ContextsLike, count: int, rng: np.random.Generator
-    ) -> FloatArray:
-        """Return `count` samples of f (M, D), shape (count, M); g is drawn independently."""
-        X = self.checked(contexts)
-        W = self.regression.sample(count, rng)
-        result = np.empty((count, len(X)))
-        for rows in chunks(len(X), self._at_once):
-            local = self._condition(X[rows], NEAREST_OF_MANY, TREES_OF_MANY)
-            noise = rng.standard_normal((count, len(local.mean)))
-            result[:, rows] = product(W.T, local.features.T)
-            result[:, rows] += local.mean + np.sqrt(local.variance) * noise
-        return result
+    def _given_weights(self, X: FloatArray) -> tuple[FloatArray, FloatArray | float, FloatArray]:
+        local = self._condition(X, NEAREST_OF_MANY, TREES_OF_MANY)
+        return local.features, local.mean, local.variance
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
