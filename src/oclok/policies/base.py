@@ -149,7 +149,9 @@ class Policy(Persistent, ABC):
         """
         y, seen = self._pending.match(decision, outcomes, self.round)
         if count := int(np.count_nonzero(seen)):
-            self._learn(decision.contexts[seen], y[seen])
+            X = decision.contexts
+            X, y = (X, y.copy()) if count == len(seen) else (X[seen], y[seen])
+            self._learn(X, y)
             self._pending.settle(decision, seen)
             self.awaited -= count
 
@@ -169,7 +171,7 @@ class Policy(Persistent, ABC):
         decision = Decision.trusted(
             round=t,
             super_arm=super_arm,
-            contexts=X[super_arm],
+            contexts=X.take(super_arm, axis=0),
             index=belief.index[super_arm],
             mean=None if belief.mean is None else belief.mean[super_arm],
             std=None if belief.std is None else belief.std[super_arm],

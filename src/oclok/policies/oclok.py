@@ -116,7 +116,8 @@ class OClokUCB(UCBPolicy):
         if not isinstance(played, Proposal):
             return
         decision, error, oracle = played.decision, played.belief.error, played.oracle
-        if not np.array_equal(decision.super_arm, played.super_arm):
+        is_own = decision.super_arm is played.super_arm  # which is quicker than to compare
+        if not is_own and not np.array_equal(decision.super_arm, played.super_arm):
             return  # another system decided: that is not this policy's regret
         assert self._latest is not None
         beta, std = self.beta(decision.round, len(error)), np.asarray(decision.std)

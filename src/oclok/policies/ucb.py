@@ -115,7 +115,7 @@ class UCBPolicy(GPPolicy):
                 return self._choose_stepwise(t, belief, given, oracle)
             return self._solve(oracle, belief.index), belief, belief.is_exact
         super_arm = self._solve(oracle, belief.index)
-        largest = float(np.maximum.reduce(belief.error, initial=0.0))
+        largest = belief.error[belief.error.argmax()]  # quicker than `max`
         if largest == math.inf:
             return (*self._sharpen(t, belief, oracle, super_arm), None)
         is_exact = largest == 0.0 or oracle.is_stable(belief.index, super_arm, belief.error)

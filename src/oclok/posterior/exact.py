@@ -32,6 +32,7 @@ from oclok.posterior.incremental import IncrementalPosterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.posterior.prediction import ContextsLike, Prediction, in_chunks
+from oclok.threads import blas_threads
 from oclok.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class ExactPrediction(Prediction):
     prior: Covariance
     factor: GrowingCholesky
     _columns = ("V",)
+    _cached = ("_covariance",)
 
     def covariance(self) -> FloatArray:
         """Return the joint covariance of f at the contexts, shape (M, M)."""
@@ -115,7 +117,9 @@ class ExactPosterior(IncrementalPosterior):
         V, mean = np.empty((0, len(X))), np.zeros(len(X))
         errors, variance = (mean, mean), self.prior.variance(X)
         if len(self):
-            V = self._L.solve(self.prior.between(self.observations.contexts, X))
+            V = self.prior.between(self.observations.contexts, X)
+            with blas_threads(float(len(V)) * V.size):
+                self._L.solve(V)
             mean = dgemv(1.0, V.T, self._z.array)
             std = std_of(variance - np.einsum("nm,nm->m", V, V))
             rounding_std = np.sqrt(kernel_rounding(len(self), self._reach) * variance) + TINY

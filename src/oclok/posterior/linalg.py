@@ -34,7 +34,10 @@ def factor(S: FloatArray, least: float) -> FloatArray:
 
 def gram(V: FloatArray) -> FloatArray:
     """Return VᵀV by SciPy's BLAS; NumPy's own product would wake the threads of another one."""
-    result: FloatArray = dgemm(1.0, V, V, trans_a=1)
+    if V.flags.c_contiguous:  # BLAS takes columns that are contiguous; others it copies
+        result: FloatArray = dgemm(1.0, V.T, V.T, trans_b=1)
+    else:
+        result = dgemm(1.0, V, V, trans_a=1)
     return result
 
 

@@ -53,7 +53,7 @@ def pivoted_cholesky(
             path.append(left)
             if not left > tolerance or (give_up and _is_hopeless(path, tolerance, rank)):
                 break
-            row = k_X(X[pivot : pivot + 1])[0]
+            row = k_X(X[pivot : pivot + 1])[:, 0]
             if j:
                 row = dgemv(-1.0, F[:j].T, F[:j, pivot], beta=1.0, y=row, overwrite_y=1)
             row /= math.sqrt(left)

@@ -47,12 +47,21 @@ class Prediction:
     joint: Callable[[], FloatArray] | None = None
     #: Further arrays with a column for each context, in classes that keep some.
     _columns: ClassVar[tuple[str, ...]] = ()
+    #: Cached properties, which hold for these contexts alone.
+    _cached: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.mean_error is None:
             object.__setattr__(self, "mean_error", np.full(len(self.mean), np.inf))
         if self.std_error is None:
             object.__setattr__(self, "std_error", np.full(len(self.mean), np.inf))
+
+    @classmethod
+    def trusted(cls, **fields: Any) -> Self:
+        """Return a prediction of all its `fields`; the constructor takes longer."""
+        prediction = object.__new__(cls)
+        prediction.__dict__.update(fields)
+        return prediction
 
     def __repr__(self) -> str:
         return f"Prediction(mean={self.mean!r}, std={self.std!r})"
@@ -79,16 +88,20 @@ class Prediction:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
         changes = self._rows(positions)
         for name in self._columns:
-            changes[name] = self.__dict__[name][..., positions]  # contiguous columns
+            array = self.__dict__[name]
+            in_order = array.flags.c_contiguous  # of another array, `take` would make a copy first
+            changes[name] = array.take(positions, -1) if in_order else array[..., positions]
         if self.joint is not None:
             changes["joint"] = lambda: self.covariance()[np.ix_(positions, positions)]
         return self._with(**changes)
 
     def _with(self, **changes: Any) -> Self:
-        """Return a copy with other values of some fields; `dataclasses.replace` takes longer."""
+        """Return a copy with other values of some fields."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, **changes)
-        other.__dict__.pop("_covariance", None)  # which a class may cache
+        other.__dict__.update(self.__dict__)
+        other.__dict__.update(changes)
+        for name in self._cached:
+            other.__dict__.pop(name, None)
         return other
 
     def sharpen(self, positions: IntArray) -> Prediction:

@@ -54,12 +54,6 @@ class Forest(Persistent):
         for name in ("_axis", "_children", "_members", "_count", "_where"):
             setattr(self, name, state[name].astype(np.intp))
 
-    @property
-    def axes(self) -> IntArray:
-        """The columns along which nodes were split, one per node that was."""
-        axes: IntArray = self._axis[self._axis != NONE]
-        return axes
-
     def candidates(self, X: FloatArray, trees: int = TREES) -> IntArray:
         """Return candidates for each of X (M, D), padded with -1, (M, trees · BUCKET).
 

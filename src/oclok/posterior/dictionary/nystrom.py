@@ -20,6 +20,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -30,10 +31,11 @@ from oclok.arrays import chunks
 from oclok.errors import NumericalError
 from oclok.posterior.base import Innovations
 from oclok.posterior.bounds import STATE_ROUNDING, TINY, error_bounds, kernel_rounding
+from oclok.posterior.cholesky import GrowingCholesky
 from oclok.posterior.dictionary.regression import FEW, Regression
 from oclok.posterior.incremental import IncrementalPosterior
 from oclok.posterior.kernels import Covariance, largest_of
-from oclok.posterior.linalg import add_to_diagonal, gram
+from oclok.posterior.linalg import add_to_diagonal, gram, product
 from oclok.posterior.observations import Observations
 from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import ContextsLike, Prediction, distinct, in_chunks
@@ -62,8 +64,9 @@ class NystromPrediction(Prediction):
     residual: FloatArray
     rounding_std: FloatArray
     _columns = ("phi", "whitened", "residual", "rounding_std")
+    _cached = ("largest_residual",)
 
-    @property
+    @cached_property
     def largest_residual(self) -> float:
         """The largest ρ."""
         rho = self.residual
@@ -138,10 +141,12 @@ class NystromModel(IncrementalPosterior):
         self._k_U = self.prior.to(self.U)
         self._rounding = math.sqrt(kernel_rounding(self.rank, self.prior.reach(self.U)))
         self._kappa_U = math.sqrt(self.largest_prior)
+        self._factor = GrowingCholesky()
+        self._factor.append(self.R[:, :0], self.R)
         row_sums = np.abs(dtrtri(self.R, lower=1)[0]).sum(axis=1)
         self._ones = np.ones(self.rank)
         squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
-        self._scales = np.array([self._ones, squares]).T
+        self._scales = np.array([-self._ones, squares]).T
 
     def _state(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
@@ -172,14 +177,22 @@ class NystromModel(IncrementalPosterior):
         return self.U
 
     @property
+    def rank(self) -> int:
+        """How many contexts the dictionary has."""
+        return len(self.U)
+
+    @property
     def information_gain(self) -> float:
         """I(r; f) of all outcomes learned, in nats, through the dictionary."""
         return self.regression.information_gain
 
     def is_current(self, prediction: Prediction) -> bool:
         """Return whether this model made `prediction` and has not changed since."""
-        is_own = isinstance(prediction, NystromPrediction) and prediction.model.U is self.U
-        return is_own and prediction.weights is self.regression.m  # type: ignore[attr-defined]
+        return (
+            type(prediction) is NystromPrediction
+            and prediction.weights is self.regression.m
+            and prediction.model.U is self.U
+        )
 
     def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and std of f at `contexts` (M, D), with bounds."""
@@ -195,7 +208,7 @@ class NystromModel(IncrementalPosterior):
             std = dgemv(1.0, whitened * whitened, self._ones, beta=1.0, y=residual, trans=1)
         np.sqrt(std, out=std)
         slack = STATE_ROUNDING * self._kappa_U
-        errors = error_bounds(
+        mean_error, std_error = error_bounds(
             std,
             residual,
             rounding_std,
@@ -204,11 +217,12 @@ class NystromModel(IncrementalPosterior):
             slack * max(1.0, math.sqrt(ddot(m, m))),
             slack,
         )
-        return NystromPrediction(
-            X,
-            mean,
-            std,
-            *errors,
+        return NystromPrediction.trusted(
+            contexts=X,
+            mean=mean,
+            std=std,
+            mean_error=mean_error,
+            std_error=std_error,
             model=self,
             weights=m,
             phi=phi,
@@ -218,27 +232,29 @@ class NystromModel(IncrementalPosterior):
         )
 
     def features(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return φ (r, M), ρ (M,) and √ω (M,) by the cheap bound of |w|₁."""
-        phi = dtrsm(1.0, self.R, self._k_U(X).T, lower=1, overwrite_b=1)
-        prior, squares = self.prior.variance(X), phi * phi
-        sums = dgemm(1.0, squares, self._scales, trans_a=1)
-        residual = prior - sums[:, 0]
+        """Return φ (r, M) in C order, ρ (M,) and √ω (M,) by the cheap bound of |w|₁."""
+        phi = self._factor.solve(self._k_U(X))
+        prior = self.prior.variance(X)
+        residual, rounding_std = dgemm(1.0, (phi * phi).T, self._scales).T
+        residual += prior
         np.maximum(residual, 0.0, out=residual)
-        rounding_std = np.sqrt(sums[:, 1])
+        np.sqrt(rounding_std, out=rounding_std)
         rounding_std += self._rounding * math.sqrt(largest_of(prior)) + TINY
         return phi, residual, rounding_std
 
     def _residual(self, contexts: ContextsLike) -> tuple[FloatArray, float]:
         """Return ρ of `contexts`, shape (M,), and the largest."""
-        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
+        if type(contexts) is NystromPrediction and contexts.model.U is self.U:
             return contexts.residual, contexts.largest_residual
         residual = self.features(self.checked(contexts))[1]
         return residual, float(residual.max(initial=0.0))
 
     def uncovered(self, contexts: ContextsLike) -> FloatArray:
         """Return the contexts whose ρ is above the tolerance, shape (n, D)."""
-        X, (residual, largest) = self.checked(contexts), self._residual(contexts)
-        return X[residual > self.tolerance] if largest > self.tolerance else X[:0]
+        residual, largest = self._residual(contexts)
+        if not largest > self.tolerance:
+            return self.U[:0]
+        return self.checked(contexts)[residual > self.tolerance]
 
     def largest_residual(self, contexts: ContextsLike) -> float:
         """Return the largest ρ of `contexts` (M, D)."""
@@ -256,12 +272,17 @@ class NystromModel(IncrementalPosterior):
         W = self.regression.sample(count, rng)
         least = max(self.tolerance, LEAST_PIVOT * self.largest_prior)
         result = np.empty((count, len(X)))
-        for rows in chunks(len(X), LEARNED_AT_ONCE):
-            phi, residual, _ = self.features(X[rows])
-            result[:, rows] = dgemm(1.0, W, phi, trans_a=1)
-            if residual.max(initial=0.0) > least:
-                result[:, rows] += np.sqrt(residual) * rng.standard_normal((count, len(residual)))
+        for rows in chunks(len(X), self._at_once):
+            phi, mean, variance = self._given_weights(X[rows])
+            result[:, rows] = product(W.T, phi.T) + mean
+            if variance.max(initial=0.0) > least:
+                result[:, rows] += np.sqrt(variance) * rng.standard_normal((count, len(variance)))
         return result
+
+    def _given_weights(self, X: FloatArray) -> tuple[FloatArray, FloatArray | float, FloatArray]:
+        """Return features (r, M), and mean and variance (M,) of f less its part φᵀw."""
+        phi, residual, _ = self.features(X)
+        return phi, 0.0, residual
 
     def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
@@ -287,15 +308,14 @@ class NystromModel(IncrementalPosterior):
         self.observations.weights[:] *= rate
 
     def _checkpoint(self, count: int) -> Callable[[], None]:
-        state = dict(self.__dict__, regression=copy.copy(self.regression))
+        state = dict(self.__dict__, regression=copy.deepcopy(self.regression))
         return lambda: self.__dict__.update(state)
 
     def _learn(
         self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
     ) -> Innovations | None:
-        if isinstance(contexts, NystromPrediction) and self.is_current(contexts):
-            f = contexts
-        else:
+        f = contexts
+        if not (type(f) is NystromPrediction and self.is_current(f)):
             f = self._predict(self.checked(contexts))
         trace = float(ddot(weights, f.residual + f.rounding_std * f.rounding_std))
         if not math.isfinite(trace):
@@ -314,15 +334,15 @@ class NystromModel(IncrementalPosterior):
         if not self._unsettled:
             return
         all_phi, residuals, all_weights = zip(*self._unsettled, strict=True)
-        phi = np.concatenate([phi.T for phi in all_phi]).T  # contiguous columns
+        phi = np.ascontiguousarray(np.concatenate(all_phi, axis=1)).T
         residual, weights = np.concatenate(residuals), np.concatenate(all_weights)
-        kappa = math.sqrt((residual + dgemv(1.0, phi * phi, self._ones, trans=1)).max())
-        w = dtrsm(1.0, self.R, phi, lower=1, trans_a=1, overwrite_b=1)
-        root = dgemv(self._rounding * self._kappa_U, np.abs(w, out=w), self._ones, trans=1)
+        kappa = math.sqrt((residual + dgemv(1.0, phi * phi, self._ones)).max())
+        w = dtrsm(1.0, self.R, phi, side=1, lower=1)
+        root = dgemv(self._rounding * self._kappa_U, np.abs(w, out=w), self._ones)
         root += self._rounding * kappa + TINY
         self._trace += float(weights @ (residual + root * root))
         self._rough_trace, self._unsettled = 0.0, ()
 
 
 #: Attributes that `_prepare` computes.
-_DERIVED = ("largest_prior", "_k_U", "_ones", "_scales", "_rounding", "_kappa_U")
+_DERIVED = ("largest_prior", "_k_U", "_factor", "_ones", "_scales", "_rounding", "_kappa_U")

@@ -29,11 +29,11 @@ from oclok.posterior.base import Innovations
 from oclok.posterior.dictionary.nystrom import LEARNED_AT_ONCE, NystromModel
 from oclok.posterior.dictionary.regression import FEW
 from oclok.posterior.dictionary.selection import (
+    LARGEST_FRACTION,
     REMEMBERED,
     covering_model,
     covers,
     first_model,
-    most_pivots,
     partial_model,
     sample,
 )
@@ -42,7 +42,7 @@ from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.incremental import IncrementalPosterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
-from oclok.posterior.prediction import ContextsLike
+from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.posterior.wrapping import WrappingPosterior, learn_past
 from oclok.typing import ArrayLike, FloatArray
 from oclok.validation import as_count, as_positive
@@ -129,9 +129,15 @@ class DictionaryPosterior(WrappingPosterior):
     def _dictionary(self) -> NystromModel | None:
         """The dictionary that answers, or is to take over from the nearest outcomes."""
         model = self._model
-        if type(model) is NystromModel:  # `isinstance` takes longer
+        if type(model) is NystromModel:  # `isinstance` of an abstract class takes longer
             return model
-        return self._successor if isinstance(model, VecchiaModel) else None
+        return self._successor if type(model) is VecchiaModel else None
+
+    def screen(self, contexts: ContextsLike) -> Prediction:
+        """Return a quick prediction of many contexts (M, D), of which few will matter."""
+        if type(self._model) is NystromModel:  # which knows D, and checks contexts itself
+            return self._model.predict(contexts)
+        return super().screen(contexts)
 
     def update(
         self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
@@ -176,7 +182,7 @@ class DictionaryPosterior(WrappingPosterior):
         X = self.checked(contexts)
         if len(X) > REMEMBERED:
             contexts = X = sample([X])
-        if isinstance(self._model, ExactPosterior):
+        if type(self._model) is ExactPosterior:
             _remember(self._remembered, X)
         else:
             self._note(contexts)
@@ -198,23 +204,23 @@ class DictionaryPosterior(WrappingPosterior):
 
     def _must_change(self, contexts: ContextsLike, count: int) -> bool:
         """Return whether `count` contexts to be learned call for another model."""
-        dictionary = self._dictionary
-        if isinstance(self._model, ExactPosterior):
+        model = self._model
+        if type(model) is ExactPosterior:
             return len(self) + count >= min(self._next_try, self.max_rank + 1)
-        if dictionary is None or dictionary is not self._model:
+        if type(model) is not NystromModel:
             return False
         if count > LEARNED_AT_ONCE:
             return True
-        largest = dictionary.largest_residual(contexts)
+        largest = model.largest_residual(contexts)
         if self._successor is not None:
             return largest > self._negligible
-        waiting = len(dictionary.uncovered(contexts)) + len(self._novel)
-        too_many = waiting > max(8, NOVEL_FRACTION * dictionary.rank)
+        waiting = len(model.uncovered(contexts)) + len(self._novel)
+        too_many = waiting > max(8, NOVEL_FRACTION * model.rank)
         return too_many or largest > URGENT * self.tolerance
 
     def _predicted(self, contexts: ContextsLike) -> ContextsLike:
         """Return contexts with a prediction, by which a dictionary is judged and learns."""
-        is_dictionary = self._dictionary is self._model
+        is_dictionary = type(self._model) is NystromModel
         if is_dictionary and len(self.checked(contexts)) <= LEARNED_AT_ONCE:
             return self._model.current(contexts)
         return contexts
@@ -283,7 +289,7 @@ class DictionaryPosterior(WrappingPosterior):
 
     def _most_pivots(self, count: int) -> int:
         """Return the size of the largest dictionary that is worth having with N = `count`."""
-        return min(most_pivots(count), self.max_rank)
+        return min(int(LARGEST_FRACTION * count), self.max_rank)
 
     def _teach(
         self, model: IncrementalPosterior, X: FloatArray, y: FloatArray, weights: FloatArray
@@ -306,7 +312,7 @@ class DictionaryPosterior(WrappingPosterior):
         if not covers(successor, [X], self._negligible):
             self._successor = self._larger(successor, X, count)
             self._novel = GrowableArray()
-        elif self._dictionary is self._model and not is_due:
+        elif type(self._model) is NystromModel and not is_due:
             pass  # which is good enough meanwhile
         elif learn_past(successor, self.observations, most):
             self._model, self._successor = successor, None

@@ -46,7 +46,7 @@ QR_BLOCK = 16
 class Regression(Persistent):
     """The posterior of the weights of `rank` features; at first they are standard normal.
 
-    Its arrays are replaced, never written to: a shallow copy is a copy.
+    m is replaced, never written to; S is updated in place.
 
     Attributes:
         S, m: see the head of this file.
@@ -63,14 +63,14 @@ class Regression(Persistent):
 
     def mean(self, phi: FloatArray) -> FloatArray:
         """Return Φᵀm, shape (N,)."""
-        result: FloatArray = dgemv(1.0, phi, self.m, trans=1)
+        result: FloatArray = dgemv(1.0, phi.T, self.m)
         return result
 
     def whiten(self, phi: FloatArray) -> FloatArray:
-        """Return P, shape (r, N); Φ itself before any outcome."""
+        """Return P, shape (r, N), with contiguous columns; Φ itself before any outcome."""
         if self.information_gain == 0.0:
             return phi
-        result: FloatArray = dgemm(1.0, self.S, phi, trans_a=1)
+        result: FloatArray = dgemm(1.0, self.S, phi.T, trans_a=1, trans_b=1)
         return result
 
     def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
@@ -86,20 +86,20 @@ class Regression(Persistent):
             The innovations; None if the outcomes are not few.
         """
         if len(error) > FEW:
-            self._set(*self._by_factor(P, error, noise))
+            self._by_factor(P, error, noise)
             return None
         A = gram(P)
         least = min(noise.tolist()) ** 2
         is_steep = max(A.diagonal().tolist()) > LARGEST_RATIO * least
         add_to_diagonal(A, noise * noise)
         C = factor(A, least)
-        z = dtrsm(1.0, C, error[:, None], lower=1)[:, 0]
+        z = dtrsv(C, error, lower=1)
         noise_share = noise / C.diagonal()
         if is_steep:
-            self._set(*self._by_factor(P, error, noise))
+            self._by_factor(P, error, noise)
         else:
-            gain = -sum(np.log(noise_share).tolist())
-            self._set(*self._by_kalman(P, C, z, noise), float(ddot(z, z)), gain)
+            self._add(float(ddot(z, z)), -sum(np.log(noise_share).tolist()))
+            self._by_kalman(P, C, z, noise)
         return z, signal_fraction(noise_share)
 
     def correct(self, P: FloatArray, change: FloatArray, noise: FloatArray) -> None:
@@ -127,34 +127,29 @@ class Regression(Persistent):
         if failed or failed_too:
             raise NumericalError("the posterior's factor is not positive definite")
         self.m = rate * dtrsv(W, dtrsv(W, self.m, trans=1))
-        self.S = dtrsm(1.0, T, self.S, side=1)
+        self.S = dtrsm(1.0, T, self.S, side=1, overwrite_b=1)
         self.information_gain += float(np.log(T.diagonal()).sum())
 
-    def _set(self, S: FloatArray, m: FloatArray, quadratic_form: float, gain: float) -> None:
-        """Take S and m, and add to the sums; all or none."""
+    def _add(self, quadratic_form: float, gain: float) -> None:
+        """Add to the sums; raise, before anything has changed, if they are not finite."""
         if not math.isfinite(quadratic_form + gain):
             raise NumericalError("the posterior's factor is not finite; are contexts too large?")
-        self.S, self.m = S, m
         self.quadratic_form += quadratic_form
         self.information_gain += gain
 
-    def _by_kalman(
-        self, P: FloatArray, C: FloatArray, z: FloatArray, noise: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _by_kalman(self, P: FloatArray, C: FloatArray, z: FloatArray, noise: FloatArray) -> None:
         J = dgemm(1.0, self.S, dtrsm(1.0, C, P, side=1, lower=1, trans_a=1))
         add_to_diagonal(C, noise)
         Y = dtrsm(1.0, C, P, side=1, lower=1, trans_a=1)
-        S = dgemm(-1.0, J, Y, trans_b=1, beta=1.0, c=self.S)
-        return S, dgemv(1.0, J, z, beta=1.0, y=self.m)
+        self.S = dgemm(-1.0, J, Y, trans_b=1, beta=1.0, c=self.S, overwrite_c=1)
+        self.m = dgemv(1.0, J, z, beta=1.0, y=self.m)
 
-    def _by_factor(
-        self, P: FloatArray, error: FloatArray, noise: FloatArray
-    ) -> tuple[FloatArray, FloatArray, float, float]:
+    def _by_factor(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> None:
         B, e = P / noise, error / noise
         T, c, quadratic_form = _by_cholesky(B, e) or _by_qr(B, e)
-        S = dtrsm(1.0, T, self.S, side=1)
-        gain = float(np.log(np.abs(T.diagonal())).sum())
-        return S, self.m + dgemv(1.0, S, c), quadratic_form, gain
+        self._add(quadratic_form, float(np.log(np.abs(T.diagonal())).sum()))
+        self.S = dtrsm(1.0, T, self.S, side=1, overwrite_b=1)
+        self.m = self.m + dgemv(1.0, self.S, c)
 
 
 def _by_cholesky(B: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:

@@ -141,11 +141,6 @@ def _grown(model: NystromModel, candidates: FloatArray, tolerance: float) -> Nys
     return NystromModel(prior, model.noise_std, U, R, model.tolerance)
 
 
-def most_pivots(count: int) -> int:
-    """Return the size of the largest dictionary that is cheaper than exact with N = `count`."""
-    return int(LARGEST_FRACTION * count)
-
-
 def sample(parts: list[FloatArray], most: int = REMEMBERED) -> FloatArray:
     """Return at most `most` rows, evenly spaced, of all `parts`."""
     rows = np.vstack([part for part in parts if len(part)])

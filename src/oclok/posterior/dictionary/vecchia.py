@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg.blas import ddot, dgemm, dgemv, dsyrk, dtrsm
+from scipy.linalg.blas import ddot, dgemv, dsyrk, dtrsm
 from scipy.linalg.lapack import dposv
 
 from oclok.arrays import chunks
@@ -119,7 +119,7 @@ class VecchiaModel(NystromModel):
 
     def __init__(self, dictionary: NystromModel) -> None:
         self.__dict__.update(dictionary.__dict__)
-        self.regression = copy.copy(dictionary.regression)
+        self.regression = copy.deepcopy(dictionary.regression)
         self.neighbours = Neighbours(self.prior.length_scale, self.dimension, self.rank)
         self._gain = 0.0
 
@@ -180,19 +180,9 @@ class VecchiaModel(NystromModel):
             weights=self.regression.m,
         )
 
-    def sample_paths(
-        self, contexts: ContextsLike, count: int, rng: np.random.Generator
-    ) -> FloatArray:
-        """Return `count` samples of f (M, D), shape (count, M); g is drawn independently."""
-        X = self.checked(contexts)
-        W = self.regression.sample(count, rng)
-        result = np.empty((count, len(X)))
-        for rows in chunks(len(X), self._at_once):
-            local = self._condition(X[rows], NEAREST_OF_MANY, TREES_OF_MANY)
-            noise = rng.standard_normal((count, len(local.mean)))
-            result[:, rows] = dgemm(1.0, W, local.features, trans_a=1)
-            result[:, rows] += local.mean + np.sqrt(local.variance) * noise
-        return result
+    def _given_weights(self, X: FloatArray) -> tuple[FloatArray, FloatArray | float, FloatArray]:
+        local = self._condition(X, NEAREST_OF_MANY, TREES_OF_MANY)
+        return local.features, local.mean, local.variance
 
     def discount(self, rate: float) -> None:
         """Multiply the weights of all outcomes so far by `rate`."""
@@ -233,7 +223,7 @@ class VecchiaModel(NystromModel):
             N = self.covariance_of_g(X, local)
             add_to_diagonal(N, noise)
             C = factor(N, min(noise.tolist()))
-            features = np.asfortranarray(dtrsm(1.0, C, local.features.T, lower=1).T)
+            features = dtrsm(1.0, C, local.features.T, lower=1).T
             z = dtrsm(1.0, C, (y - local.mean)[:, None], lower=1)[:, 0]
             error = z - self.regression.mean(features)
             P = self.regression.whiten(features)
@@ -278,7 +268,7 @@ class VecchiaModel(NystromModel):
         """Condition g at each context on its nearest outcomes, at most `most` of them."""
         known = self.neighbours
         phi, residual, _ = self.features(X)
-        features, variance, mean = phi.copy(order="F"), residual.copy(), np.zeros(len(X))
+        features, variance, mean = phi.copy(), residual.copy(), np.zeros(len(X))
         for part in chunks(len(X) if known.size else 0, SEARCHED_AT_ONCE):
             neighbours = known.nearest(X[part], most, trees)
             y = known.y[neighbours]
