@@ -14,7 +14,8 @@ second, and so on. Signs and exponents compress well beside each other; mantissa
     "<f4"     single precision, in 4 bytes
     "<f8"     double precision, in 8 bytes
 
-Features come back bit by bit.
+Features come back bit by bit. Logs of before bodies were packed have JSON objects with a record
+per arm; `unpack` reads them, too.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def pack(body: dict[str, Any]) -> bytes:
 
 
 def unpack(stored: bytes) -> dict[str, Any]:
-    """Return the body that `pack` was given."""
+    """Return the body that `pack` was given, or that of a log from before."""
+    if stored[:1] != PACKED:
+        return _from_records(from_json(stored))
     content = zlib.decompress(stored[1:])
     start = 4 + int.from_bytes(content[:4])
     header = from_json(content[4:start])
@@ -90,6 +93,18 @@ def records(body: dict[str, Any]) -> list[dict[str, Any]]:
         {"id": arm, "features": dict(zip(names, row, strict=True))}
         for arm, row in zip(body["ids"], rows, strict=True)
     ]
+
+
+def _from_records(body: dict[str, Any]) -> dict[str, Any]:
+    arms = body.pop("arms")
+    names = dict.fromkeys(name for arm in arms for name in arm["features"])
+    body["ids"] = [arm["id"] for arm in arms]
+    body["columns"] = {name: [arm["features"].get(name) for arm in arms] for name in names}
+    for name in ("index", "mean", "std"):
+        if body[name] is not None:
+            body[name] = np.array(body[name])
+            body[f"exact_{name}"] = body[name][body["chosen"]]
+    return {"group": "agent", **body}
 
 
 def _floats(columns: dict[str, list[Any]]) -> dict[int, list[str]]:
