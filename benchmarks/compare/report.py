@@ -95,7 +95,8 @@ def write(lines: list[Line], folder: Path) -> None:
     shown = {title: Results(lines, problems) for title, problems in suites.items()}
     for title, results in shown.items():
         if results.problems:
-            seeds = sorted({x["seed"] for x in lines if x["problem"] in results.problems})
+            by_chance = [results.runs(RANDOM, "", problem) for problem in results.problems]
+            seeds = sorted(set().union(*by_chance))
             text += [
                 f"## {title}\n",
                 f"Seeds {', '.join(map(str, seeds))}.\n",
