@@ -87,6 +87,9 @@ def test_the_code_blocks_run_with_the_extra_that_the_page_names(page, tmp_path, 
         [sys.executable, "-c", blocked + code], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, f"{name_of(page)}:\n{done.stderr[-3000:]}"
+    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    for output in re.findall(r"^```\n\n```text\n(.*?)\n```", text_of(page), re.S | re.M):
+        assert output in printed
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks_of(p, "bash")], ids=name_of)
