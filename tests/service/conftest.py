@@ -67,6 +67,16 @@ class Server:
         self.client.close()
         self.client = httpx.Client(base_url=self.url, timeout=PATIENCE)
 
+    def settle(self, agent: str) -> None:
+        """Wait until all outcomes of an agent are learned."""
+        deadline = time.monotonic() + PATIENCE
+        while f'oclok_learner_lag_steps{{agent="{agent}"}} 0.0\n' not in self.metrics():
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.02)
+
+    def metrics(self) -> str:
+        return self.client.get("/metrics").text
+
     def log(self) -> str:
         return (self.folder / "server.log").read_text()
 

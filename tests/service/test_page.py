@@ -130,8 +130,7 @@ class World:
 
     def settle(self) -> None:
         """Wait until all outcomes are learned."""
-        lag = f'oclok_learner_lag_steps{{agent="{self.name}"}} 0.0\n'
-        until(lambda: lag in self.server.client.get("/metrics").text)
+        self.server.settle(self.name)
 
     def get(self, path: str = "") -> dict:
         return self.server.client.get(self.path + path).json()
@@ -155,9 +154,12 @@ def test_there_is_one_verdict(page, world, growth):
     assert ("overconfident" in page.text()) == is_finding
     assert (page.text(".verdict-panel .chip") == "Well") == (seen["verdict"]["level"] == "green")
     page.open(world.server.url)
-    until(lambda: world.name in page.text())
-    row = next(row.text for row in page.all("tbody tr") if world.name in row.text)
-    assert ("Well" in row) == (seen["verdict"]["level"] == "green")
+    is_well = seen["verdict"]["level"] == "green"
+
+    def shown() -> list[bool]:
+        return ["Well" in row.text for row in page.all("tbody tr") if world.name in row.text]
+
+    until(lambda: shown() == [is_well])
 
 
 def test_an_agent_with_one_decision_is_too_early_to_judge(page, world):

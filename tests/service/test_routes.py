@@ -92,6 +92,7 @@ def test_answers_are_those_of_an_agent_in_process(server, agent, make_arms):
         {"features": arm["features"], "outcome": y} for arm, y in zip(past, outcomes, strict=True)
     ]
     assert server.client.post(f"{agent}/observations", json=body).json() == {"learned": 20}
+    server.settle(agent.rsplit("/", 1)[-1])
     local.observe({n: arm["features"] for n, arm in enumerate(past)}, outcomes)
     for _ in range(15):
         arms = make_arms(rng)
@@ -110,6 +111,7 @@ def test_answers_are_those_of_an_agent_in_process(server, agent, make_arms):
         told = {arm["id"]: float(rng.random()) for arm in answer["chosen"]}
         items = [{"decision": answer["id"], "arm": a, "outcome": y} for a, y in told.items()]
         assert server.client.post(f"{agent}/outcomes", json=items).json()["learned"] == 2
+        server.settle(agent.rsplit("/", 1)[-1])
         local.learn(answer["id"], told)
 
 
