@@ -14,14 +14,20 @@ from oclok.typing import FloatArray
 
 
 def learn(
-    watch: DriftWatch, posterior: Posterior, sign: float, seeds: range, speed: float = 0.0
+    watch: DriftWatch,
+    posterior: Posterior,
+    sign: float,
+    seeds: range,
+    speed: float = 0.0,
+    freedom: float = np.inf,
 ) -> tuple[Posterior, int]:
     """Let a posterior learn sign · sin, 5 outcomes at a time; return how often it changed, too."""
     changes = 0
     for seed in seeds:
         rng = np.random.default_rng(seed)
         X = rng.random((5, 1))
-        y = sign * np.sin(5 * X[:, 0] + speed * seed) + 0.1 * rng.normal(size=5)
+        noise = rng.normal(size=5) if freedom == np.inf else rng.standard_t(freedom, 5)
+        y = sign * np.sin(5 * X[:, 0] + speed * seed) + 0.1 * noise
         following = watch.succeed(posterior, X, y)
         changes += following is not posterior
         posterior = following
@@ -45,6 +51,12 @@ def test_a_world_that_moves_is_noticed_and_learned_anew() -> None:
 def test_a_world_that_stays_is_not_forgotten() -> None:
     for start in range(0, 1_000, 200):
         assert learn(DriftWatch(), made(), 1.0, range(start, start + 200))[1] == 0
+
+
+def test_outliers_do_not_pass_for_a_world_that_moves() -> None:
+    for start in range(0, 600, 200):
+        seeds = range(start, start + 200)
+        assert learn(DriftWatch(), MixturePosterior(), 1.0, seeds, freedom=2.0)[1] == 0
 
 
 def test_a_world_that_moves_slowly_raises_no_alarm_but_is_followed() -> None:

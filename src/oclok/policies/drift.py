@@ -1,8 +1,9 @@
 """Noticing that the world has moved, and forgetting what was learned before.
 
     z         standardised one-step-ahead residuals of the posterior in use, the incumbent
-    S         Σ min(log p_c(y) - log p_i(y), 1) over outcomes y since the alarm, each density before
-              y was learned: by the challenger c and by the incumbent i
+    S         Σ log p_c(y) - log p_i(y), each term within ±1, over outcomes y since the alarm, each
+              before it was learned: by the challenger's means and the incumbent's, with the spread
+              of the incumbent. A better mean shows that the world moved; another spread does not
 
 An alarm is raised when the latest squared residuals are far above 1. It starts a challenger: the
 same posterior, in which what was learned so far hardly counts. Both go on learning, and the
@@ -10,9 +11,7 @@ challenger takes over once S says that it foresees better. In a world that does 
 learned helps: the challenger loses within a few outcomes, and nothing has changed.
 
 A world that moves slowly raises no alarm. So there are challengers without one, in which the past
-counts less, but does count: soon after one has won, and ever more rarely while they lose. Not where
-outcomes are known to have a range, such as those of two values: S, which takes them for normal,
-would mislead there.
+counts less, but does count: soon after one has won, and ever more rarely while they lose.
 """
 
 from __future__ import annotations
@@ -62,9 +61,8 @@ class DriftWatch(Persistent):
         if challenger is None:
             return posterior
         try:
-            gain = _log_density(challenger, contexts, outcomes)
-            gain -= _log_density(posterior, contexts, outcomes)
-            self._lead += float(np.clip(gain, -1.0, 1.0).sum())
+            gains = _gains(challenger, posterior, contexts, outcomes)
+            self._lead += float(np.clip(gains, -1.0, 1.0).sum())
             self._seen += len(outcomes)
             if self._lead >= (ALARMED if self._is_alarmed else UNASKED):
                 self._reset(LATEST)
@@ -85,8 +83,7 @@ class DriftWatch(Persistent):
             return
         self._squares = np.append(self._squares, np.minimum(residuals**2, CAP))[-self._wait :]
         is_alarm = len(self._squares) >= self._wait and self._squares[-LATEST:].mean() > ALARM
-        is_free = posterior.range == (-math.inf, math.inf)
-        if is_alarm or (is_free and self._challenger is None and self._age >= self._due):
+        if is_alarm or (self._challenger is None and self._age >= self._due):
             self._is_alarmed, self._lead, self._seen = is_alarm, 0.0, 0
             self._due = max(self._due, int(GROWTH * self._age))
             self._challenger = posterior.copy()
@@ -97,8 +94,11 @@ class DriftWatch(Persistent):
         self._lead, self._seen, self._is_alarmed = 0.0, 0, False
 
 
-def _log_density(posterior: Posterior, contexts: ContextsLike, outcomes: FloatArray) -> FloatArray:
-    """Return log p(y), less a constant, of each outcome, before it is learned; shape (N,)."""
-    mean, std = posterior.current(contexts)
-    spread = np.hypot(std, posterior.noise_std) + math.sqrt(np.finfo(np.float64).tiny)
-    return np.asarray(-0.5 * ((outcomes - mean) / spread) ** 2 - np.log(spread))
+def _gains(
+    challenger: Posterior, incumbent: Posterior, contexts: ContextsLike, outcomes: FloatArray
+) -> FloatArray:
+    """Return log p_c(y) - log p_i(y) of each outcome, before it is learned; shape (N,)."""
+    mean, std = incumbent.current(contexts)
+    spread = np.hypot(std, incumbent.noise_std) + math.sqrt(np.finfo(np.float64).tiny)
+    theirs = (outcomes - challenger.current(contexts).mean) / spread
+    return np.asarray(0.5 * (((outcomes - mean) / spread) ** 2 - theirs**2))
