@@ -202,7 +202,7 @@ def _draw(suites: dict[str, Results], path: Path) -> None:
                 style = {"color": "black", "marker": "D", "zorder": 3, "markersize": 8}
             axes.plot(shares, range(len(shares)), linestyle="", label=player, **style)
         axes.set_yticks(range(len(results.problems)), results.problems)
-        axes.invert_yaxis()
+        axes.set_ylim(len(results.problems) - 0.5, -0.5)
         axes.set_xscale("log")
         axes.grid(axis="y", alpha=0.3)
     axes.set_xlabel("regret over that of choosing at random (best setting of each peer)")
