@@ -40,13 +40,9 @@ FORGET = {
 }
 
 
+@threadpool_limits.wrap(limits=1)  # matrices are small
 def run(quick: bool) -> Result:
     """Play every world with every way to forget."""
-    with threadpool_limits(1):  # matrices are small
-        return _run(quick)
-
-
-def _run(quick: bool) -> Result:
     runs, rounds = (1, 30) if quick else (RUNS, ROUNDS)
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
     policies = {"default": UCB} | {

@@ -111,6 +111,8 @@ class NystromModel(IncrementalPosterior):
     """
 
     _at_once, _judged_at_once = LEARNED_AT_ONCE, FEW
+    #: What `_prepare` computes.
+    _transient = ("largest_prior", "_k_U", "_factor", "_ones", "_scales", "_rounding", "_kappa_U")
 
     def __init__(
         self,
@@ -148,11 +150,8 @@ class NystromModel(IncrementalPosterior):
         squares = self.rank * (self._rounding * self._kappa_U * row_sums) ** 2
         self._scales = np.array([-self._ones, squares]).T
 
-    def _state(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
-
     def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        super()._restore(state)
         self._prepare()
 
     def blank(self) -> Self:
@@ -342,7 +341,3 @@ class NystromModel(IncrementalPosterior):
         root += self._rounding * kappa + TINY
         self._trace += float(weights @ (residual + root * root))
         self._rough_trace, self._unsettled = 0.0, ()
-
-
-#: Attributes that `_prepare` computes.
-_DERIVED = ("largest_prior", "_k_U", "_factor", "_ones", "_scales", "_rounding", "_kappa_U")

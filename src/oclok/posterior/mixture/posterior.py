@@ -85,6 +85,8 @@ class MixturePosterior(Posterior):
         array([1020.,  980.])
     """
 
+    _transient = ("_version", "_seen")
+
     def __init__(
         self,
         kernels: Sequence[Kernel] | None = None,
@@ -466,11 +468,8 @@ class MixturePosterior(Posterior):
             if self._next.learned == len(self):
                 self._generation, self._next = self._next, None
 
-    def _state(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_version", "_seen")}
-
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._version, self._seen = object(), None
+        self._version = object()
         if self._kernels is None:
             self._memory.fill(*self.observations.at(slice(len(self))))

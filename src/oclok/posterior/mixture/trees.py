@@ -32,6 +32,8 @@ class ExtraTrees(Persistent):
         seed: of the thresholds, and of the choice among outcomes and columns.
     """
 
+    _transient = ("_starts", "_next")
+
     def __init__(self, seed: int) -> None:
         _sklearn()  # imported now: an update has no time for it
         self._rng = np.random.default_rng(seed)
@@ -133,9 +135,6 @@ class ExtraTrees(Persistent):
         self._next: IntArray = (
             self._children + np.repeat(self._starts, self._sizes)[:, None]
         ).ravel()
-
-    def _state(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_starts", "_next")}
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
