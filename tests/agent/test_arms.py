@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from oclok.agent.arms import (
+    MOST_BY_CELL,
+    Labels,
     as_arms,
     as_categories,
     as_hours,
@@ -128,3 +130,31 @@ def test_a_missing_time_of_pandas_is_missing() -> None:
     hours = as_hours([pd.NA, pd.NaT, pd.Timestamp("2026-01-05 07:30")])
     assert np.isnan(hours).tolist() == [True, True, False]
     assert is_missing(pd.NA)
+
+
+def test_a_short_frame_is_read_as_a_long_one() -> None:
+    short = pd.DataFrame(
+        {
+            "integer": [2**60 + 1, 2, 3],
+            "float": [0.1, np.nan, 3.0],
+            "boolean": [True, False, True],
+            "text": ["a", None, np.nan],
+            "mixed": [1, "b", pd.NA],
+            "label": pd.Categorical([1, 2, 1]),
+            "nullable": pd.array([1, None, 3], dtype="Int64"),
+            "time": pd.to_datetime(["2024-01-01", None, "2024-01-03"]),
+            "zoned": pd.to_datetime(["2024-01-01", None, "2024-01-03"]).tz_localize("UTC"),
+            "vector": [[1.0, 2.0], None, [3.0, 4.0]],
+        }
+    )
+    long = pd.concat([short] * 100, ignore_index=True)
+    assert len(short) <= MOST_BY_CELL < len(long)
+    by_cell, by_column = as_arms(short), as_arms(long)
+    for name in short:
+        few, many = by_cell.column(name), by_column.column(name)[: len(short)]
+        assert type(few) is type(many) or type(few) is Labels
+        if isinstance(few, np.ndarray):
+            assert few.dtype == many.dtype
+            np.testing.assert_array_equal(few, many)
+        else:
+            assert few == many

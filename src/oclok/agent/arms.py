@@ -25,6 +25,8 @@ from oclok.validation import LARGEST_CONTEXT
 ArmId: TypeAlias = str | int
 #: A column: a NumPy array with a dtype of its own, or a list of Python values.
 Column: TypeAlias = "np.ndarray[Any, Any] | list[Any]"
+#: Rows of a DataFrame up to which it is quicker to read all cells at once than column by column.
+MOST_BY_CELL = 256
 #: The first Monday of NumPy's calendar: hours are counted from it.
 _START, _HOUR = datetime.datetime(1970, 1, 5), datetime.timedelta(hours=1)
 _MONDAY = np.datetime64(_START, "us")
@@ -118,8 +120,26 @@ def _from_mapping(arms: Mapping[Any, Mapping[str, Any]]) -> Arms:
 
 def _from_frame(frame: Any) -> Arms:
     names = _as_names(frame.columns)
-    series = dict(frame.items())
-    return Arms(_as_ids(frame.index), names, lambda name: _from_series(series[name]))
+    if len(frame) > MOST_BY_CELL:
+        series = dict(frame.items())
+        return Arms(_as_ids(frame.index), names, lambda name: _from_series(series[name]))
+    dtypes = frame.dtypes.tolist()
+    cells = frame.to_numpy(dtype=None if len(set(dtypes)) == 1 else object)
+    places = {name: place for place, name in enumerate(names)}
+
+    def read(name: str) -> Column:
+        place = places[name]
+        dtype = dtypes[place]
+        if not isinstance(dtype, np.dtype) or dtype.kind not in "biufO":
+            return _from_series(frame.iloc[:, place])
+        if dtype.kind != "O":
+            return np.asarray(cells[:, place].astype(dtype))
+        values: list[Any] = cells[:, place].tolist()
+        if len(set(map(type, values))) > 1:
+            values = [None if is_missing(value) else value for value in values]
+        return values
+
+    return Arms(_as_ids(frame.index), names, read)
 
 
 def _from_series(series: Any) -> Column:

@@ -25,7 +25,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -84,6 +85,12 @@ class Schema(Persistent):
         for name, feature in self.features.items():
             self.slices[name] = slice(self.dimension, self.dimension + feature.width)
             self.dimension += feature.width
+        numbers = {name: f for name, f in self.features.items() if _is_fitted_number(f)}
+        self._numbers = list(numbers)  # encoded together, in a third of the time
+        self._others = [n for n, f in self.features.items() if f.width and n not in numbers]
+        self._mean = np.array([f.mean for f in numbers.values()])
+        self._scale = np.array([f.scale for f in numbers.values()])
+        self._places = np.array([self.slices[name].start for name in numbers], dtype=np.intp)
 
     @classmethod
     def infer(cls, arms: Arms) -> Schema:
@@ -106,9 +113,16 @@ class Schema(Persistent):
         """
         self._check_names(arms, also)
         X = np.zeros((len(arms), self.dimension))
-        seen = [name for name, columns in self.slices.items() if columns.stop > columns.start]
+        if self._numbers:
+            numbers = _for_each(self._numbers, arms, lambda _, column: as_numbers(column))
+            x = np.column_stack(list(numbers.values()))
+            gaps = np.isnan(x)
+            X[:, self._places] = np.where(gaps, 0.0, (x - self._mean) / self._scale)
+            X[:, self._places + 1] = gaps
         _for_each(
-            seen, arms, lambda name, c: self.features[name].encode(c, X[:, self.slices[name]])
+            self._others,
+            arms,
+            lambda name, column: self.features[name].encode(column, X[:, self.slices[name]]),
         )
         return X
 
@@ -127,7 +141,8 @@ class Schema(Persistent):
         return f"Schema({kinds})"
 
     def _check_names(self, arms: Arms, also: frozenset[str]) -> None:
-        missing = [name for name in self.features if name not in arms.names]
+        names = set(arms.names)
+        missing = [name for name in self.features if name not in names]
         surplus = [n for n in arms.names if n not in self.features and n not in also]
         wrong = []
         if missing:
@@ -287,13 +302,16 @@ class Category(Feature):
     def _size(self) -> int:
         return len(self.values or ()) + self.buckets
 
+    @cached_property
+    def _known(self) -> dict[Any, int]:
+        return {value: place for place, value in enumerate(self.values or ())}
+
     def _write(self, column: Column, into: FloatArray) -> BoolArray:
         """Write 1 in the column of each value, √½ in two buckets for one that has no column."""
-        known: dict[Any, int] = {value: place for place, value in enumerate(self.values or ())}
+        known = self._known
         values = as_categories(column)
         codes = np.array([known.get(value, -1) for value in values], dtype=np.intp)
-        rows = np.flatnonzero(codes >= 0)
-        into[rows, codes[rows]] = 1.0
+        into[np.arange(len(codes)), codes] = codes >= 0
         gaps = np.zeros(len(values), dtype=bool)
         for row in np.flatnonzero(codes < 0).tolist():
             if values[row] is None:
@@ -376,6 +394,10 @@ class Ignored(Feature):
 KINDS: dict[str, type[Feature]] = {
     cls.kind: cls for cls in (Number, Boolean, Category, Vector, Timestamp, Ignored)
 }
+
+
+def _is_fitted_number(feature: Feature) -> TypeGuard[Number]:
+    return type(feature) is Number and feature.missing and None not in (feature.mean, feature.scale)
 
 
 def _for_each(names: Any, arms: Arms, make: Callable[[str, Column], Any]) -> dict[str, Any]:
