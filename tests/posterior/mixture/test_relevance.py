@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from oclok.persistence import dumps, loads
 from oclok.posterior.mixture.columns import ColumnMap
 from oclok.posterior.mixture.relevance import (
     LEAST_NOISE,
+    NOISE,
+    RELEVANCE,
+    VARIANCE,
     RelevanceFit,
     RelevanceKernel,
     prior_theta,
@@ -28,15 +32,24 @@ def made(n=60):
     return RelevanceFit(ColumnMap(X), X, y, np.random.default_rng(1).uniform(0.5, 2.0, n))
 
 
-def test_gradients_are_those_of_differences():
+def test_the_posterior_is_the_textbooks_and_slopes_are_its_differences():
     fit = made()
-    theta = prior_theta(fit.columns) + np.random.default_rng(2).normal(size=9) / 2
-    _, slope = fit.log_posterior(theta)
+    median = prior_theta(fit.columns)
+    spread = np.array([RELEVANCE[1]] * 4 + [VARIANCE[1]] * 4 + [NOISE[1]])
+
+    def log_posterior(theta):
+        kernel = RelevanceKernel(fit.columns, theta)
+        A = kernel.prepare(fit._X)
+        K = kernel.between(A, A) + np.diag(kernel.noise / fit._weights)
+        prior = -0.5 * (((theta - median) / spread) ** 2).sum()
+        return multivariate_normal(cov=K).logpdf(fit._y) + 30 * np.log(2 * np.pi) + prior
+
+    theta = median + np.random.default_rng(2).normal(size=9) / 2
+    value, slope = fit.log_posterior(theta)
     steps = 1e-5 * np.eye(9)
-    differences = [
-        (fit.log_posterior(theta + s)[0] - fit.log_posterior(theta - s)[0]) / 2e-5 for s in steps
-    ]
-    np.testing.assert_allclose(slope, differences, atol=1e-6)
+    differences = [(log_posterior(theta + s) - log_posterior(theta - s)) / 2e-5 for s in steps]
+    assert value == pytest.approx(log_posterior(theta), rel=1e-4)
+    np.testing.assert_allclose(slope, differences, atol=1e-4)  # in single precision
 
 
 def test_a_covariance_with_its_diagonal():

@@ -9,7 +9,7 @@
 A constant, a linear and an additive function, a smooth and a rough interaction, each of variance a
 between contexts; noise has variance ρ. What is searched is θ = (log r / r₀, log a, log ρ), where
 r₀ = 1 / 2Σv makes d² one on average. Steps are those of Rprop (Riedmiller and Braun 1993), which
-can be interrupted after each.
+can be interrupted after each, and go by the signs of the slopes alone: single precision will do.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
-from scipy.linalg.blas import dsymv
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.blas import sgemm, ssymv
+from scipy.linalg.lapack import spotrf, spotri
 
 from oclok.persistence import Persistent
 from oclok.posterior.linalg import add_to_diagonal, product
@@ -169,36 +169,45 @@ class RelevanceFit(Persistent):
         """Return log p(y | θ) + log prior, up to a constant, and its gradient."""
         kernel = RelevanceKernel(self.columns, theta)
         u, waves = self._features
-        y, graded, v = self._y, self.columns.graded, self.columns.variance
-        bent, waves = u * np.sqrt(kernel.relevance), waves * kernel._wavy
-        dot = product(bent, bent)
-        squares = 0.5 * dot.diagonal()
-        h = _half_squares(dot, squares, squares)
-        smooth, rough = _bent(h)
-        smooth *= kernel.smooth
-        rough *= kernel.rough
-        parts = [kernel.linear * dot, product(waves, waves), smooth, rough]
-        K = np.asfortranarray(sum(parts) + CONSTANT)
-        add_to_diagonal(K, kernel.noise / self._weights)
-        L, failed = dpotrf(K, lower=1, clean=0, overwrite_a=1)
+        graded, v = self.columns.graded, self.columns.variance
+        bent, waves = u * _single(np.sqrt(kernel.relevance)), waves * _single(kernel._wavy)
+        linear, additive = _gram(bent), _gram(waves)
+        squares = 0.5 * linear.diagonal()
+        h = _half_squares(linear, squares, squares)
+        linear *= kernel.linear
+        smooth = kernel.smooth * np.exp(-h)
+        root = np.sqrt(10 * h)
+        decay = kernel.rough * np.exp(-root)
+        root += 1
+        h *= 10 / 3
+        h += root
+        rough = decay * h
+        parts = [linear, additive, smooth, rough]
+        K = linear + additive
+        K += smooth
+        K += rough
+        K += CONSTANT
+        add_to_diagonal(K, _single(kernel.noise / self._weights))
+        L, failed = spotrf(K.T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return -math.inf, np.zeros_like(theta)
         log_det = 2 * float(np.log(np.diag(L)).sum())
-        inverse = dpotri(L, lower=1, overwrite_c=1)[0]
-        alpha = dsymv(1.0, inverse, y, lower=1)
+        inverse = spotri(L, lower=1, overwrite_c=1)[0]
+        y = _single(self._y)
+        alpha = ssymv(1.0, inverse, y, lower=1)
         G = np.tril(inverse, -1)
         G += G.T
         add_to_diagonal(G, np.diag(inverse))
         G *= -0.5
-        G += 0.5 * np.outer(alpha, alpha)  # ∂ log p / ∂K
+        G += np.outer(0.5 * alpha, alpha)  # ∂ log p / ∂K
         traces = [float(np.vdot(G, part)) for part in parts]
         slope = np.zeros_like(theta)
         D = len(v)
         slope[:D] = -(traces[0] + traces[1]) * kernel.share * v
         slope[graded] += _quadratic(waves, G).reshape(-1, COSINES).sum(axis=1)
-        root = np.sqrt(10 * h)
-        H = G * (smooth + kernel.rough * (5 / 3) * (1 + root) * np.exp(-root))
-        slope[:D] -= np.einsum("n,nd,nd->d", H.sum(axis=1), bent, bent)
+        decay *= (5 / 3) * root
+        H = (smooth + decay) * G
+        slope[:D] -= H.sum(axis=1) @ bent**2
         slope[:D] += _quadratic(bent, H + kernel.linear * G)
         bend = math.exp(-kernel.total) / kernel.spread
         slope[:D] -= (traces[2] + traces[3]) * bend * kernel.relevance * v
@@ -210,7 +219,8 @@ class RelevanceFit(Persistent):
 
     @cached_property
     def _features(self) -> tuple[FloatArray, FloatArray]:
-        return features(self.columns, self._X)
+        u, waves = features(self.columns, self._X)
+        return _single(u), _single(waves)
 
     def _state(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_features"}
@@ -236,6 +246,17 @@ def _bent(h: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.exp(-h), rough
 
 
-def _quadratic(A: FloatArray, G: FloatArray) -> FloatArray:
-    """Return the diagonal of AᵀGA, shape (D,), with G symmetric."""
-    return np.asarray(np.einsum("nd,nd->d", A, product(G, np.ascontiguousarray(A.T))))
+def _single(array: FloatArray) -> Any:
+    """Return `array` in single precision, which is enough for the sign of a slope."""
+    return array.astype(np.float32)
+
+
+def _gram(A: Any) -> Any:
+    """Return AAᵀ, shape (N, N), in single precision."""
+    return sgemm(1.0, A.T, A.T, trans_a=1).T if A.shape[1] else np.zeros((len(A),) * 2, A.dtype)
+
+
+def _quadratic(A: Any, G: Any) -> FloatArray:
+    """Return the diagonal of AᵀGA, shape (D,), with G symmetric, in single precision."""
+    GA = sgemm(1.0, A.T, G.T).T if A.shape[1] else A
+    return np.asarray(np.einsum("nd,nd->d", A, GA))
