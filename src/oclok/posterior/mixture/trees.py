@@ -32,7 +32,7 @@ class ExtraTrees(Persistent):
         seed: of the thresholds, and of the choice among outcomes and columns.
     """
 
-    _transient = ("_starts", "_next")
+    _transient = ("_starts", "_next", "_columns", "_U")
 
     def __init__(self, seed: int) -> None:
         _sklearn()  # imported now: an update has no time for it
@@ -45,6 +45,8 @@ class ExtraTrees(Persistent):
         self._mean: FloatArray = np.empty(0)
         self._count: FloatArray = np.empty(0)
         self._depths: IntArray = np.empty(0, dtype=np.intp)
+        self._columns: ColumnMap | None = None
+        self._U: Any = None  # contexts of all outcomes, mapped by these columns
         self._renew()
 
     def __len__(self) -> int:
@@ -78,16 +80,16 @@ class ExtraTrees(Persistent):
         """
         if not len(columns.active):
             return False
+        U = self._mapped(columns, X)
         if len(y) > MOST:
             rows = self._rng.choice(len(y), MOST, replace=False)
-            X, y, weights = X[rows], y[rows], weights[rows]
+            U, y, weights = U[rows], y[rows], weights[rows]
         made = _sklearn()[0](
             max_features=min(COLUMNS, len(columns.active)),
             min_samples_leaf=LEAF,
             random_state=int(self._rng.integers(2**31)),
         )
         with _sklearn()[1](skip_parameter_validation=True):  # which takes longer than the tree
-            U = columns.apply(X).astype(np.float32)
             tree = made.fit(U, y, weights, check_input=False).tree_
         is_inner = tree.feature >= 0
         column = np.where(is_inner, tree.feature, 0)
@@ -117,6 +119,15 @@ class ExtraTrees(Persistent):
         self._oldest = (self._oldest + 1) % TREES if full else 0
         self._renew()
         return True
+
+    def _mapped(self, columns: ColumnMap, X: FloatArray) -> Any:
+        """Return X (N, D) mapped, in single precision; all but new rows are at hand."""
+        if self._columns is not columns or len(self._U) > len(X):
+            self._columns, self._U = columns, columns.apply(X).astype(np.float32)
+        if len(self._U) < len(X):
+            new = columns.apply(X[len(self._U) :]).astype(np.float32)
+            self._U = np.concatenate([self._U, new])
+        return self._U
 
     def _leaves(self, X: FloatArray) -> IntArray:
         """Return the leaf of each tree, shape (trees, M), that X (M, D) falls into."""
