@@ -6,9 +6,10 @@
               of the incumbent. A better mean shows that the world moved; another spread does not
 
 An alarm is raised when the latest squared residuals are far above 1. It starts a challenger: the
-same posterior, in which what was learned so far hardly counts. Both go on learning, and the
-challenger takes over once S says that it foresees better. In a world that does not move, what was
-learned helps: the challenger loses within a few outcomes, and nothing has changed.
+same posterior, in which what was learned so far hardly counts. Both go on learning, though only the
+incumbent fits kernels and grows trees. The challenger takes over once S says that it foresees
+better. In a world that does not move, what was learned helps: the challenger loses within a few
+outcomes, and nothing has changed.
 
 A world that moves slowly raises no alarm. So there are challengers without one, in which the past
 counts less, but does count: soon after one has won, and ever more rarely while they lose.
@@ -67,6 +68,7 @@ class DriftWatch(Persistent):
             if self._lead >= (ALARMED if self._is_alarmed else UNASKED):
                 self._reset(LATEST)
                 self._age, self._due = 0, SOON
+                challenger.is_resting = False
                 return challenger
             if self._lead > LOST and self._seen < MOST:
                 challenger.update(contexts, outcomes)
@@ -87,6 +89,7 @@ class DriftWatch(Persistent):
             self._is_alarmed, self._lead, self._seen = is_alarm, 0.0, 0
             self._due = max(self._due, int(GROWTH * self._age))
             self._challenger = posterior.copy()
+            self._challenger.is_resting = True
             self._challenger.discount(FORGOTTEN if is_alarm else FADED)
 
     def _reset(self, wait: int) -> None:

@@ -48,8 +48,10 @@ class Posterior(Persistent, ABC):
     Attributes:
         prior: the kernel, compiled: `prior.between(X, Y)`, `prior.of(X)`, `prior.diagonal(X)`.
         observations: contexts, outcomes and weights learned so far.
+        is_resting: set it to learn outcomes quickly, without preparing better kernels and trees.
     """
 
+    is_resting = False
     _is_finite = True
 
     def __init__(self, kernel: Kernel | Covariance, noise_std: float) -> None:

@@ -26,7 +26,7 @@ from oclok.posterior.observations import Observations
 from oclok.typing import FloatArray
 
 #: Gradient steps per update: at most so many, and fewer for more outcomes: steps times outcomes.
-MOST_STEPS, FIT_WORK = 12, 300
+MOST_STEPS, FIT_WORK = 12, 600
 #: Outcomes that members of a new generation learn per update: so many, or a multiple of those that
 #: came.
 PER_UPDATE, CATCH_UP = 64, 4

@@ -61,7 +61,7 @@ FIRST_RELEVANCES = (0.2, 0.7, 2.0)
 UNTOLD = 0.002
 #: How often all trees are grown anew until there are e times the outcomes; at most one tree per so
 #: many outcomes, or one per update.
-RENEWALS, PER_TREE = 2.0, 5
+RENEWALS, PER_TREE = 1.0, 5
 #: Past errors that the distribution of outcomes goes by.
 ERRORS = 256
 
@@ -284,13 +284,8 @@ class MixturePosterior(Posterior):
             self._grow(X, y, w)
         else:
             self._before.extend(np.zeros(len(y)))
-        if self._search is None and self._next is None and len(self) >= self._next_fit:
-            self._next_fit = 2 * len(self)
-            columns = None if self._kernels is not None else ColumnMap(self._reference())
-            sample = sampled(self.observations, self._worth, self._rng)
-            unit = unit_of(self.observations.outcomes)
-            self._search = Search(columns, self._candidates(), sample, unit)
-        self._work(len(y))
+        if not self.is_resting:
+            self._work(len(y))
         self._version = object()
 
     def innovations(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
@@ -444,6 +439,8 @@ class MixturePosterior(Posterior):
         assert isinstance(kernel, RelevanceKernel)
         if len(self._forest):
             self._forest.learn(X, y, weights)
+        if self.is_resting:
+            return
         due = RENEWALS * TREES * len(y) / len(self)
         self._tree_due = min(self._tree_due + due, max(1.0, len(y) / PER_TREE), float(TREES))
         while self._tree_due >= 1.0 or not len(self._forest):
@@ -457,7 +454,13 @@ class MixturePosterior(Posterior):
         return self._memory.weights(self._before.array)
 
     def _work(self, new: int) -> None:
-        """Do a part of the next generation, after an update of `new` outcomes."""
+        """Do a part of the next generation if it is time, after an update of `new` outcomes."""
+        if self._search is None and self._next is None and len(self) >= self._next_fit:
+            self._next_fit = 2 * len(self)
+            columns = None if self._kernels is not None else ColumnMap(self._reference())
+            sample = sampled(self.observations, self._worth, self._rng)
+            unit = unit_of(self.observations.outcomes)
+            self._search = Search(columns, self._candidates(), sample, unit)
         if self._search is not None:
             self._search.advance()
             if self._search.is_done:
