@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -8,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 from oclok import UCB, Agent
 from oclok.errors import InputError
 from oclok.oracles import TopK
+from oclok.posterior import DictionaryPosterior, ExactPosterior
 from oclok.testing import check_policy
 
 RNG = np.random.default_rng(0)
@@ -57,3 +61,108 @@ def test_where_nothing_can_be_proven_a_decision_says_nothing_of_exactness() -> N
     arms = {str(n): {"x": row[0], "y": row[1]} for n, row in enumerate(x)}
     assert "is_exact" not in Agent(TopK(2)).decide(arms).to_dict()
     assert UCB(RBF(0.5), 0.1, TopK(2)).select(x).is_exact
+
+
+def learned(outcomes: int, k: int = 5, **settings: object) -> UCB:
+    """Return a policy without a width that has learned a sine, seen at random."""
+    policy = UCB(RBF(0.2), 0.1, TopK(k), **settings)
+    rng = np.random.default_rng(1)
+    seen = rng.random((outcomes, 2))
+    policy.observe(seen, np.sin(5 * seen[:, 0]) + 0.1 * rng.normal(size=outcomes))
+    return policy
+
+
+@pytest.mark.parametrize(("outcomes", "explorers", "width"), [(199, 2, 1.0), (200, 1, 0.0)])
+def test_without_a_width_some_arms_explore(outcomes: int, explorers: int, width: float) -> None:
+    policy = learned(outcomes, outcome_range=(-9.0, 9.0))
+    arms = np.vstack([x, [[0.3, 3.0]]])  # nothing is known of the last one
+    mean, std = policy.posterior.predict(arms)
+    index, plain = policy.index(arms), mean + width * std
+    best = math.inf if width else policy.posterior.outcomes[-200:].max()
+    wide = np.maximum(np.minimum(mean + 2 * std, best), plain)
+    explore = np.argsort(-wide)[:explorers]
+    assert len(arms) - 1 in explore
+    assert mean[-1] + 2 * std[-1] > policy.posterior.outcomes[-200:].max()
+    np.testing.assert_allclose(index[explore], wide[explore], atol=1e-4)
+    others = np.setdiff1d(np.arange(len(arms)), explore)
+    np.testing.assert_allclose(index[others], plain[others], atol=1e-4)
+
+
+def test_no_arm_is_tried_for_its_spread_alone() -> None:
+    # Both arms may be as good as the best so far. The one with the higher mean explores, and the
+    # other one is left to its mean, for all its spread.
+    policy = UCB(RBF(1.0), 0.1, TopK(5))
+    policy.observe(np.zeros((200, 2)), np.ones(200))
+    arms = [[0.5, 0.0], [9.0, 9.0]]
+    mean, std = policy.posterior.predict(arms)
+    assert mean[0] > mean[1]
+    assert 1.0 < mean[0] + 2 * std[0] < mean[1] + 2 * std[1]
+    np.testing.assert_allclose(policy.index(arms), [1.0, mean[1]], atol=1e-5)
+
+
+def test_of_one_arm_a_round_one_in_five_explores() -> None:
+    policy = learned(200, k=1, outcome_range=(-9.0, 9.0))
+    arms = np.array([[np.pi / 10, 0.5], [0.3, 3.0]])
+    chosen = [int(policy.select(arms).super_arm[0]) for _ in range(11)]
+    assert chosen[1:] == [0, 0, 0, 1, 0, 0, 0, 0, 1, 0]
+
+
+def test_with_a_ceiling_ties_go_by_the_mean() -> None:
+    policy = UCB(RBF(0.1), 0.1, TopK(1), outcome_range=(0.0, 0.1))
+    policy.observe([[0.0]], [0.1])
+    near, far = policy.index([[0.0], [9.0]])
+    assert far < near <= 0.1
+
+
+def test_a_corrected_outcome_is_no_ceiling() -> None:
+    contexts = np.arange(10.0)[:, None]
+    policy = UCB(oracle=TopK(1))
+    policy.observe(contexts, [0.0] * 5 + [1.0] * 5)
+    mean, std = policy.posterior.predict([[99.0]])
+    assert policy.index([[99.0]])[0] <= 1.0 < mean[0] + std[0]
+    policy.correct(contexts[9:], [1.0], [3.0])
+    mean, std = policy.posterior.predict([[99.0]])
+    assert policy.index([[99.0]]) == pytest.approx(mean + 2 * std)
+
+
+def test_a_wrong_range_is_refused() -> None:
+    with pytest.raises(InputError, match="outcome_range"):
+        UCB(outcome_range=(1.0, 0.0))
+
+
+def test_a_loaded_policy_explores_as_the_saved_one_would(tmp_path: Path) -> None:
+    def play(policy: UCB, rounds: range) -> list[list[int]]:
+        super_arms = []
+        for t in rounds:
+            rng = np.random.default_rng(t)
+            decision = policy.select(rng.random((12, 2)))
+            policy.update(decision, np.sin(9 * decision.contexts[:, 0]) + 0.1 * rng.normal(size=2))
+            super_arms.append(decision.super_arm.tolist())
+        return super_arms
+
+    policy = UCB(RBF(0.2), 0.1, TopK(2))
+    play(policy, range(105))
+    policy.save(tmp_path / "policy")
+    loaded = UCB.load(tmp_path / "policy")
+    assert play(loaded, range(105, 140)) == play(policy, range(105, 140))
+
+
+def test_decisions_called_exact_are_those_of_the_exact_posterior() -> None:
+    fast = UCB(posterior=DictionaryPosterior(RBF(0.5), 0.1, tolerance=1e-4), oracle=TopK(3))
+    exact = UCB(posterior=ExactPosterior(RBF(0.5), 0.1), oracle=TopK(3))
+    called = 0
+    for t in range(150):
+        rng = np.random.default_rng(t)
+        arms = rng.random((30, 2))
+        decision, judge = fast.select(arms), exact.select(arms)
+        if decision.is_exact:
+            called += 1
+            assert decision.super_arm.tolist() == judge.super_arm.tolist()
+        outcomes = np.sin(9 * judge.contexts[:, 0]) + 0.1 * rng.normal(size=3)
+        fast.observe(judge.contexts, outcomes)
+        exact.observe(judge.contexts, outcomes)
+    assert called > 50
+
+
+def test_a_policy_without_a_width_conforms() -> None:
+    check_policy(lambda: UCB(RBF(0.5), 0.1, TopK(3)))

@@ -113,22 +113,6 @@ class KeptRounds(Persistent):
         self._entries = int(entries[count - 1])
         self._rate = count / self.rounds
 
-    def draw(
-        self, rounds: int, arms: int, rng: np.random.Generator
-    ) -> tuple[FloatArray, float] | None:
-        """Return contexts (R, M, D) of `rounds` rounds and `arms` of each, or fewer.
-
-        Also the mean share of base arms that were played in them. None if there are no two rounds
-        with two base arms.
-        """
-        found = [(X, S) for _, X, S, _ in self._kept if len(X) > 1]
-        if len(found) < 2:
-            return None
-        found = [found[n] for n in np.sort(rng.permutation(len(found))[:rounds])]
-        arms = min(arms, *(len(X) for X, _ in found))
-        drawn = [X[rng.permutation(len(X))[:arms]] for X, _ in found]
-        return np.stack(drawn), float(np.mean([len(S) / len(X) for X, S in found]))
-
     def regrets(self, posterior: Posterior, rng: np.random.Generator) -> FloatArray:
         """Return r_t(f_s), shape (S, n), rounds in the order in which they were played."""
         contexts = np.vstack([entry[1] for entry in self._kept])

@@ -18,14 +18,12 @@ import numpy as np
 
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
-from oclok.policies.base import Belief
+from oclok.policies.base import Belief, Played
 from oclok.policies.gp import GPPolicy, GPSettings
-from oclok.policies.rehearsal import Rehearsal
-from oclok.posterior.base import Posterior
 from oclok.posterior.conditioning import Conditioned
 from oclok.posterior.prediction import Prediction
 from oclok.typing import ArrayLike, FloatArray, IntArray
-from oclok.validation import as_nonnegative
+from oclok.validation import as_nonnegative, as_range
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -34,6 +32,12 @@ if TYPE_CHECKING:
 LARGEST_INFORMATION = 200.0
 #: Arms sharpened per look, as a multiple of those selected, and the number of looks.
 RUNNERS_UP, LOOKS = 2, 3
+#: Without a width given: that of all arms, and for how many outcomes.
+EARLY_WIDTH, EARLY = 1.0, 200
+#: Width of the arms that explore, and how many of five or more do, early and later.
+EXPLORING_WIDTH, EXPLORERS = 2.0, (2, 1)
+#: Weight of the mean in capped indices, which breaks ties between those at the cap.
+TIE = 1e-6
 
 
 class UCBSettings(GPSettings, total=False):
@@ -185,11 +189,15 @@ class UCBPolicy(GPPolicy):
 class UCB(UCBPolicy):
     """Take mean + width · std as index.
 
+    Without a width, one arm of a round explores: the one with the largest mean + 2 std on offer.
+    The others are chosen by their means. Until there are 200 outcomes, two explore, and the others
+    have width 1. Where fewer than five arms are chosen, one explores in some of the rounds. No
+    index exceeds the largest outcome that is possible, and after 200 outcomes an arm that explores
+    does not even promise more than the largest of the latest 200; ties go by the mean.
+
     Args:
-        width: how many standard deviations to add; 0 is greedy. Left out, it is learned from
-            rounds rehearsed under the posterior (`rehearsal.py`), and no index exceeds the largest
-            outcome that is possible.
-        outcome_range: lowest and highest outcome that are possible, for a width that is learned;
+        width: how many standard deviations to add; 0 is greedy.
+        outcome_range: lowest and highest outcome that are possible, for a width that is not given;
             without it, the largest outcome counts as the ceiling once it was met five times.
 
     The other arguments are those of `UCBPolicy`.
@@ -213,24 +221,55 @@ class UCB(UCBPolicy):
         **settings: Unpack[UCBSettings],
     ) -> None:
         super().__init__(kernel, noise_std, oracle, **settings)
-        self._width = 0.0 if width is None else as_nonnegative(width, "width")
-        self._rehearsal = Rehearsal(outcome_range) if width is None else None
+        self._width = None if width is None else as_nonnegative(width, "width")
+        self._range = as_range(outcome_range)
+        self._chosen = 5  # arms of the latest super arm
 
     def width(self, t: int, arms: int) -> float:
-        """Return the width in round `t`: as given, or as learned so far."""
-        return self._width if self._rehearsal is None else self._rehearsal.width_in(t)
+        """Return the width in round `t`; where none is given, that of arms that do not explore."""
+        if self._width is not None:
+            return self._width
+        return EARLY_WIDTH if self._is_early or self.condition_on_chosen else 0.0
 
-    def _learn(self, contexts: FloatArray, outcomes: FloatArray) -> None:
-        super()._learn(contexts, outcomes)
-        if self._rehearsal is not None:
-            self._rehearsal.work(self.posterior, self._kept)
+    def _upper_bound(self, f: Prediction, t: int, arms: int) -> Belief:
+        belief = super()._upper_bound(f, t, arms)
+        explorers = min(self._explorers(t), arms)
+        if self._width is not None or self.condition_on_chosen or not explorers:
+            return belief
+        best = math.inf if self._is_early else float(self.posterior.outcomes[-EARLY:].max())
+        wide = _capped(f.mean + EXPLORING_WIDTH * f.std, f.mean, min(best, self._ceiling))
+        wide = np.maximum(wide, belief.index)
+        explore = np.argsort(-wide, kind="stable")[:explorers]
+        index, error = belief.index.copy(), f.mean_error + EXPLORING_WIDTH * f.std_error
+        index[explore] = wide[explore]
+        if error.any():  # the exact posterior may let others explore
+            could = wide + error >= np.sort(wide - error)[-explorers]
+            if np.count_nonzero(could) > explorers:
+                error = error + np.where(could, wide - belief.index, 0.0)
+        return replace(belief, index=index, error=error)
 
-    def _follow(self, posterior: Posterior) -> None:
-        if posterior is not self.posterior and self._rehearsal is not None:
-            self._rehearsal.restart(self._kept.rounds)
-        super()._follow(posterior)
+    def _explorers(self, t: int) -> int:
+        """Return how many arms explore in round `t`: of fewer than five, one in some rounds."""
+        fifths = EXPLORERS[0 if self._is_early else 1] * min(self._chosen, 5)
+        return t * fifths // 5 - (t - 1) * fifths // 5
+
+    @property
+    def _is_early(self) -> bool:
+        return len(self.posterior) < EARLY
+
+    @property
+    def _ceiling(self) -> float:
+        """The highest outcome that is possible, as far as is known."""
+        return self.posterior.range[1] if self._range is None else self._range[1]
 
     def _capped(self, index: FloatArray, mean: FloatArray) -> FloatArray:
-        if self._rehearsal is None:
-            return index
-        return self._rehearsal.capped(index, mean, self.posterior)
+        return index if self._width is not None else _capped(index, mean, self._ceiling)
+
+    def _record(self, played: Played) -> None:
+        super()._record(played)
+        self._chosen = len(played.super_arm)
+
+
+def _capped(index: FloatArray, mean: FloatArray, cap: float) -> FloatArray:
+    """Return indices (M,) of at most `cap`; ties there go by the mean."""
+    return index if cap == math.inf else np.minimum(index, cap) + TIE * (mean - cap)
