@@ -3,10 +3,10 @@
     X    contexts as they come, (M, D)
     U    the columns that vary, each mapped into about [-½, ½], (M, active)
 
-A column of two values is scaled. Any other goes through a piecewise linear map, half by rank and
-half by its distance from the bulk, so that neither units nor a few huge values matter, and what is
-spread evenly stays as it is. The map of a column is monotone: thresholds of trees can be mapped
-back.
+A column of two values is scaled. Any other goes through a piecewise linear map, by its place in the
+bulk of the values and, the more unevenly these are spread, by its rank, so that neither units nor a
+few huge values matter, and what is spread evenly stays as it is. The map of a column is monotone:
+thresholds of trees can be mapped back.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ KNOTS = 17
 BULK = 0.9
 #: … beyond this fraction of the bulk's width.
 TAIL = 0.25
-#: Weight of the rank; the rest is the distance from the bulk.
-RANK = 0.5
+#: Largest weight of the rank, and how it grows with the largest difference between rank and place
+#: in the bulk; the rest is the place. Ranks of a sample would roughen what is spread evenly.
+RANK, UNEVEN = 0.75, 2.0
 #: Contexts that are kept to see how columns are spread.
 OFFERED = 512
 
@@ -124,8 +125,9 @@ def _grid(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     values = rank
     if low < high:
         bulk = (knots - low) / (high - low)
+        share = min(RANK, UNEVEN * float(np.abs(rank - np.clip(bulk, 0.0, 1.0)).max()))
         bulk += _drawn_in(bulk - 1.0) - _drawn_in(-bulk)
-        values = RANK * rank + (1 - RANK) * bulk
+        values = share * rank + (1 - share) * bulk
     beyond = _BEYOND * (knots[-1] - knots[0])
     knots = np.concatenate([knots[0] - beyond[::-1], knots, knots[-1] + beyond])
     reach = _BEYOND + _drawn_in(_BEYOND)
