@@ -16,7 +16,8 @@ from oclok.posterior.mixture.members import RATE, SHAPE, Member, weights_of
 def data(n=25):
     rng = np.random.default_rng(0)
     X = rng.random((n, 2))
-    return X, 3 * np.sin(5 * X[:, 0]) + 0.3 * rng.standard_normal(n)
+    y = np.sin(5 * X[:, 0]) + 0.1 * rng.standard_normal(n)
+    return X, (y - y.mean()) / y.std()
 
 
 def member(lengthscale=0.4, ratio=0.05):
@@ -56,3 +57,16 @@ def test_what_is_discounted_says_less_of_scale_and_evidence():
         each.discount(0.1)
     assert 0.5 < weights_of(found).max() < sure.max()
     assert abs(found[0].scale - 1.0) < abs(found[0].scale - 9.0)
+
+
+def test_only_an_outcome_far_above_the_rest_makes_the_scale_large():
+    X, y = data()
+    scales = []
+    for gross in (0.0, -50.0, 50.0):
+        each = member()
+        each.learn(X, y, np.ones(len(y)))
+        each.learn(np.array([[0.5, 0.5]]), np.array([gross]), np.ones(1))
+        scales.append(each.scale)
+    none, below, above = scales
+    assert none < below < 3 * none
+    assert above > 100 * none

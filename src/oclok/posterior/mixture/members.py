@@ -9,7 +9,8 @@ With s² integrated out, a member's outcomes so far have the log density
     log p(y) = log Γ(a) - log Γ(a₀) + a₀ log b₀ - a log b - ½ log det - ½ N log 2π
     a = a₀ + ½N        b = b₀ + ½ Σ z²
 
-and s² is inverse-gamma(a, b) given them. Members are averaged by their evidence:
+and s² is inverse-gamma(a, b) given them, where squares of outcomes far below what was foreseen are
+cut (`FAR_BELOW`). Members are averaged by their evidence:
 
     mean = Σ w m        covariance = Σ w (E[s²] V + m mᵀ) - mean meanᵀ
 """
@@ -27,6 +28,9 @@ from oclok.typing import FloatArray
 
 #: Shape and rate of the scale's prior, where outcomes have variance 1: worth four outcomes.
 SHAPE, RATE = 2.0, 1.0
+#: The square of an outcome lower than foreseen adds at most this many times E[s²] to the scale: how
+#: bad some were does not make unknown arms more promising.
+FAR_BELOW = 25.0
 
 
 class Member(Persistent):
@@ -34,7 +38,7 @@ class Member(Persistent):
 
     def __init__(self, prior: Prior, ratio: float) -> None:
         self.regression = BasisRegression(prior, ratio)
-        self._count = self._squares = self._log_det = 0.0
+        self._count = self._squares = self._cut = self._log_det = 0.0
 
     @property
     def ratio(self) -> float:
@@ -55,7 +59,7 @@ class Member(Persistent):
     @property
     def scale(self) -> float:
         """E[s²]."""
-        return (RATE + 0.5 * self._squares) / (self.shape - 1)
+        return (RATE + 0.5 * self._cut) / (self.shape - 1)
 
     def learn(
         self,
@@ -66,15 +70,18 @@ class Member(Persistent):
     ) -> None:
         """Learn standardised outcomes y (N,) at X (N, D), of noise variance ρ / weights."""
         z, log_det = self.regression.learn(X, y, weights, features)
+        squares = z * z
+        most = np.where(z < 0, FAR_BELOW * self.scale, np.inf)
         self._count += len(y)
-        self._squares += float(z @ z)
+        self._squares += float(squares.sum())
+        self._cut += float(np.minimum(squares, most).sum())
         self._log_det += log_det
 
     def discount(self, rate: float) -> None:
         """Let what was learned, and the evidence it gave, count less."""
         self.regression.discount(rate)
-        self._count, self._squares = rate * self._count, rate * self._squares
-        self._log_det *= rate
+        self._count, self._log_det = rate * self._count, rate * self._log_det
+        self._squares, self._cut = rate * self._squares, rate * self._cut
 
 
 def weights_of(members: list[Member]) -> FloatArray:
