@@ -28,6 +28,7 @@ NAMES = (
     "offline",
     "agent",
     "guard",
+    "bands",
     "drift",
     "service",
     "pairs",
