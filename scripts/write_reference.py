@@ -66,7 +66,9 @@ CHOSEN = """## What the default model was chosen by
   ames, then two seeds of a game on the eleven tables.
 - **Trees, their weight, the memory of arms that return, the basis functions:** seeds 100 to 105 of
   six to eleven tables, and of seven of the ten problems.
-- **Exploration:** the same seeds.
+- **Exploration, how outcomes far below the rest count, how ranks and places of a column are
+  mixed:** seeds 100 to 107 of the eleven tables and nine of the ten problems, and 100 to 123 of
+  three of them.
 - **Standard deviations that follow the mean** of 0/1 outcomes and counts: two other seeds of
   DoctorVisits, nassCDS, Caravan and phishing.
 
