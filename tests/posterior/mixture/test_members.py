@@ -10,7 +10,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.mixture.basis import GivenKernel
+from oclok.posterior.mixture.columns import ColumnMap
 from oclok.posterior.mixture.members import RATE, SHAPE, Member, weights_of
+from oclok.posterior.mixture.relevance import RelevanceKernel, prior_theta
 
 
 def data(n=25):
@@ -59,11 +61,12 @@ def test_what_is_discounted_says_less_of_scale_and_evidence():
     assert abs(found[0].scale - 1.0) < abs(found[0].scale - 9.0)
 
 
-def test_only_an_outcome_far_above_the_rest_makes_the_scale_large():
+def test_only_an_outcome_far_above_the_rest_makes_the_scale_of_the_default_large():
     X, y = data()
+    columns = ColumnMap(X)
     scales = []
     for gross in (0.0, -50.0, 50.0):
-        each = member()
+        each = Member(RelevanceKernel(columns, prior_theta(columns)), 0.05)
         each.learn(X, y, np.ones(len(y)))
         each.learn(np.array([[0.5, 0.5]]), np.array([gross]), np.ones(1))
         scales.append(each.scale)

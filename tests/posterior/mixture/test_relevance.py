@@ -27,22 +27,25 @@ def data(n=60, seed=0):
     return X, (y - y.mean()) / y.std()
 
 
+WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, 200)
+
+
 def made(n=60):
     X, y = data(n)
-    return RelevanceFit(ColumnMap(X), X, y, np.random.default_rng(1).uniform(0.5, 2.0, n))
+    return RelevanceFit(ColumnMap(X), X, y, WEIGHTS[:n])
 
 
 def test_the_posterior_is_the_textbooks_and_slopes_are_its_differences():
-    fit = made()
+    fit, (X, y) = made(), data()
     median = prior_theta(fit.columns)
     spread = np.array([RELEVANCE[1]] * 4 + [VARIANCE[1]] * 4 + [NOISE[1]])
 
     def log_posterior(theta):
         kernel = RelevanceKernel(fit.columns, theta)
-        A = kernel.prepare(fit._X)
-        K = kernel.between(A, A) + np.diag(kernel.noise / fit._weights)
+        A = kernel.prepare(X)
+        K = kernel.between(A, A) + np.diag(kernel.noise / WEIGHTS[:60])
         prior = -0.5 * (((theta - median) / spread) ** 2).sum()
-        return multivariate_normal(cov=K).logpdf(fit._y) + 30 * np.log(2 * np.pi) + prior
+        return multivariate_normal(cov=K).logpdf(y) + 30 * np.log(2 * np.pi) + prior
 
     theta = median + np.random.default_rng(2).normal(size=9) / 2
     value, slope = fit.log_posterior(theta)

@@ -31,10 +31,14 @@ def repeated(n):
 
 
 def test_as_good_as_scikit_learns():
-    X, y = data(300)
-    x, f = data(300, 1)
-    judge = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, random_state=0).fit(X, y).predict(x)
-    assert np.mean((forest(X, y).predict(x) - f) ** 2) < 1.2 * np.mean((judge - f) ** 2)
+    ours, theirs = 0.0, 0.0
+    for seed in range(8):  # one alone is anything from 0.7 to 1.6 times as good
+        X, y = data(300, seed)
+        x, f = data(300, 100 + seed)
+        judge = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, random_state=0).fit(X, y)
+        ours += np.mean((forest(X, y).predict(x) - f) ** 2)
+        theirs += np.mean((judge.predict(x) - f) ** 2)
+    assert ours < 1.2 * theirs
 
 
 def test_full_grown_trees_know_what_they_were_grown_on():

@@ -45,9 +45,12 @@ class Prior(Protocol):
 
     Attributes:
         least_left: what a basis function has to have left, in noise variances.
+        far_below: the square of an outcome lower than foreseen adds at most this many times the
+            scale so far to it.
     """
 
     least_left: float
+    far_below: float
 
     @property
     def kernel(self) -> Kernel:
@@ -66,7 +69,7 @@ class Prior(Protocol):
 class GivenKernel(Persistent):
     """A scikit-learn kernel as a prior."""
 
-    least_left = 1e-4
+    least_left, far_below = 1e-4, math.inf
 
     def __init__(self, covariance: Covariance) -> None:
         self.covariance = covariance

@@ -9,8 +9,8 @@ With s² integrated out, a member's outcomes so far have the log density
     log p(y) = log Γ(a) - log Γ(a₀) + a₀ log b₀ - a log b - ½ log det - ½ N log 2π
     a = a₀ + ½N        b = b₀ + ½ Σ z²
 
-and s² is inverse-gamma(a, b) given them, where squares of outcomes far below what was foreseen are
-cut (`FAR_BELOW`). Members are averaged by their evidence:
+and s² is inverse-gamma(a, b) given them, but that the default model cuts squares of outcomes far
+below what was foreseen. Members are averaged by their evidence:
 
     mean = Σ w m        covariance = Σ w (E[s²] V + m mᵀ) - mean meanᵀ
 """
@@ -28,9 +28,6 @@ from oclok.typing import FloatArray
 
 #: Shape and rate of the scale's prior, where outcomes have variance 1: worth four outcomes.
 SHAPE, RATE = 2.0, 1.0
-#: The square of an outcome lower than foreseen adds at most this many times E[s²] to the scale: how
-#: bad some were does not make unknown arms more promising.
-FAR_BELOW = 25.0
 
 
 class Member(Persistent):
@@ -71,7 +68,7 @@ class Member(Persistent):
         """Learn standardised outcomes y (N,) at X (N, D), of noise variance ρ / weights."""
         z, log_det = self.regression.learn(X, y, weights, features)
         squares = z * z
-        most = np.where(z < 0, FAR_BELOW * self.scale, np.inf)
+        most = np.where(z < 0, self.regression.prior.far_below * self.scale, np.inf)
         self._count += len(y)
         self._squares += float(squares.sum())
         self._cut += float(np.minimum(squares, most).sum())

@@ -48,6 +48,7 @@ class RelevanceKernel(Persistent):
     """The kernel for a map of columns and parameters θ, (active + 5,)."""
 
     least_left = 1e-2
+    far_below = 25.0  # how bad some outcomes were does not make unknown arms more promising
 
     def __init__(self, columns: ColumnMap, theta: FloatArray) -> None:
         self._restore({"columns": columns, "theta": theta})
