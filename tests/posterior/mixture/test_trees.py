@@ -84,3 +84,15 @@ def test_a_loaded_forest_goes_on_the_same():
         each.learn(X[:4], y[:4] + 1, np.ones(4))
         each.grow(ColumnMap(X), X, y, np.ones(80))
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+def test_trees_of_growing_data_are_those_of_the_data_at_once():
+    X, y = data(80)
+    columns = ColumnMap(X)
+    again, at_once = ExtraTrees(0), ExtraTrees(0)
+    again.grow(columns, X[:50], y[:50], np.ones(50))
+    at_once.grow(columns, X[:50], y[:50], np.ones(50))
+    at_once = loads(dumps(at_once))  # which keeps nothing that was mapped
+    for trees in (again, at_once):
+        trees.grow(columns, X, y, np.ones(80))
+    np.testing.assert_array_equal(again.predict(X), at_once.predict(X))

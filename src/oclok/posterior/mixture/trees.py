@@ -46,7 +46,7 @@ class ExtraTrees(Persistent):
         self._count: FloatArray = np.empty(0)
         self._depths: IntArray = np.empty(0, dtype=np.intp)
         self._columns: ColumnMap | None = None
-        self._U: Any = None  # contexts of all outcomes, mapped by these columns
+        self._U: Any = None  # contexts of the first outcomes, mapped by these columns
         self._renew()
 
     def __len__(self) -> int:
@@ -80,10 +80,12 @@ class ExtraTrees(Persistent):
         """
         if not len(columns.active):
             return False
-        U = self._mapped(columns, X)
         if len(y) > MOST:
             rows = self._rng.choice(len(y), MOST, replace=False)
-            U, y, weights = U[rows], y[rows], weights[rows]
+            X, y, weights = X[rows], y[rows], weights[rows]
+            U = columns.apply(X).astype(np.float32)
+        else:
+            U = self._mapped(columns, X)
         made = _sklearn()[0](
             max_features=min(COLUMNS, len(columns.active)),
             min_samples_leaf=LEAF,
@@ -123,10 +125,9 @@ class ExtraTrees(Persistent):
     def _mapped(self, columns: ColumnMap, X: FloatArray) -> Any:
         """Return X (N, D) mapped, in single precision; all but new rows are at hand."""
         if self._columns is not columns or len(self._U) > len(X):
-            self._columns, self._U = columns, columns.apply(X).astype(np.float32)
-        if len(self._U) < len(X):
-            new = columns.apply(X[len(self._U) :]).astype(np.float32)
-            self._U = np.concatenate([self._U, new])
+            self._columns, self._U = columns, np.empty((0, len(columns.active)), np.float32)
+        new = columns.apply(X[len(self._U) :]).astype(np.float32)
+        self._U = np.concatenate([self._U, new])
         return self._U
 
     def _leaves(self, X: FloatArray) -> IntArray:
