@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
 from benchmarks.report import Result, Row, Target, say, table
@@ -26,19 +27,11 @@ def _normal(f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _binary(rate: float) -> Draw:
-    return lambda f, rng: (rng.random(len(f)) < _expit(_logit(rate) + f)).astype(float)
+    return lambda f, rng: (rng.random(len(f)) < expit(logit(rate) + f)).astype(float)
 
 
 def _count(rate: float) -> Draw:
     return lambda f, rng: rng.poisson(rate * np.exp(0.5 * f)).astype(float)
-
-
-def _logit(p: float) -> float:
-    return float(np.log(p / (1 - p)))
-
-
-def _expit(z: np.ndarray) -> np.ndarray:
-    return np.asarray(1 / (1 + np.exp(-z)))
 
 
 #: Outcomes by f; features are normal, or their exponentials are taken twice as far.

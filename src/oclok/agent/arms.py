@@ -129,15 +129,13 @@ def _from_frame(frame: Any) -> Arms:
 
     def read(name: str) -> Column:
         place = places[name]
-        dtype = dtypes[place]
-        if not isinstance(dtype, np.dtype) or dtype.kind not in "biufO":
-            return _from_series(frame.iloc[:, place])
-        if dtype.kind != "O":
-            return np.asarray(cells[:, place].astype(dtype))
-        values: list[Any] = cells[:, place].tolist()
-        if len(set(map(type, values))) > 1:
-            values = [None if is_missing(value) else value for value in values]
-        return values
+        dtype, values = dtypes[place], cells[:, place]
+        if isinstance(dtype, np.dtype):
+            if dtype.kind in "biuf":
+                return np.asarray(values.astype(dtype))
+            if dtype.kind == "O" and len(set(map(type, values))) == 1:
+                return list(values)
+        return _from_series(frame.iloc[:, place])
 
     return Arms(_as_ids(frame.index), names, read)
 
