@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import RBF
 from oclok import Agent
 from oclok.errors import FeedbackError, InputError, OutcomeError
 from oclok.oracles import TopK
-from oclok.policies import BayesUCB
+from oclok.policies import UCB, BayesUCB, Policy, Random
 
 DEADLINE = 10.0
 FEATURES = {"x": {"kind": "number", "mean": 0, "scale": 1, "missing": False}}
@@ -245,6 +245,16 @@ def test_a_wrong_outcome_among_the_very_first_is_undone_when_others_tell() -> No
     agent.accept("0", "a0")
     assert agent.health() == [] or agent.health()[0].kind != "quarantine"
     assert np.abs(agent.policy.posterior.predict([[0.0], [1.0]]).mean).max() > 100
+
+
+@pytest.mark.parametrize("policy", [Random(seed=0), UCB(), None], ids=str)
+def test_any_policy_survives_outcomes_that_cannot_be_right(policy: Policy | None) -> None:
+    agent = Agent(TopK(3), FEATURES, policy=policy)
+    for seed, outcomes in enumerate([(1e4, 0.5, 0.4), *[(0.6, 0.3, 0.5)] * 9, (1e7, -1e8, 1e9)]):
+        decision = agent.decide(arms(seed=seed))
+        learned = agent.learn(decision.id, dict(zip(decision.chosen, outcomes, strict=True)))
+    assert len(learned.quarantined) == 3
+    assert len(agent.decide(arms()).chosen) == 3
 
 
 def test_a_clock_that_runs_backwards_does_no_harm() -> None:

@@ -240,6 +240,8 @@ class Feedback(Persistent):
         """
         if self.outcome_range is not None or self.learned > JUDGED_AGAIN + len(places):
             return
+        if not self.policy.can_correct:
+            return
         self._first.extend((decision, place) for place in places.tolist())
         records = [self.decisions.record(first) for first, _ in self._first]
         y = np.array([r.outcomes[p] for r, (_, p) in zip(records, self._first, strict=True)])

@@ -4,7 +4,7 @@
 |-----------|-----------------------------------------------|------------------------------------|
 | number    | numbers                                       | (x - mean) / scale                 |
 | boolean   | True and False, or 0 and 1                    | 0 or 1; ½ where missing            |
-| category  | strings or integers                           | one per value, `buckets` for others |
+| category  | strings or numbers                            | one per value, `buckets` for others |
 | list      | lists of `length` numbers: embeddings         | (x - mean) / scale, each           |
 | timestamp | times, or ISO 8601 texts; their own clock     | sin, cos of the hour; of the weekday |
 | ignored   | anything                                      | none                               |
@@ -95,7 +95,10 @@ class Schema(Persistent):
     @classmethod
     def infer(cls, arms: Arms) -> Schema:
         """Return a schema for arms like these; any value may be missing later."""
-        return cls(_for_each(arms.names, arms, lambda name, column: _inferred(column))).fitted(arms)
+        kinds = _for_each(arms.names, arms, lambda name, column: _inferred(column))
+        if all(isinstance(kind, Ignored) for kind in kinds.values()):
+            kinds = dict.fromkeys(kinds, Category())  # names are better than nothing
+        return cls(kinds).fitted(arms)
 
     def fitted(self, arms: Arms, also: frozenset[str] = frozenset()) -> Schema:
         """Return the schema with what its features lack taken from `arms`; `also`: see `encode`."""
@@ -287,8 +290,9 @@ class Category(Feature):
             return
         if not isinstance(self.values, tuple) or len(set(self.values)) < len(self.values):
             raise InputError(f"values must be a list of distinct values; got {self.values!r}")
-        if None in as_categories(list(self.values)):
-            raise InputError("values must be strings or integers; got a missing one")
+        plain = as_categories(list(self.values))
+        if None in plain or plain != list(self.values):
+            raise InputError(f"values must be strings or integers; got {self.values!r}")
 
     def fitted(self, column: Column) -> Category:
         """Take the values, most frequent first, from `column` where they are not given."""
@@ -439,9 +443,9 @@ def _inferred(column: Column) -> Feature:
         return {"b": Boolean(), "M": Timestamp()}.get(column.dtype.kind, Number())
     values = [value for value in column if not is_missing(value)]
     types = set(map(type, values))
-    if not values:
-        raise ColumnError("expected some values among the first arms; all are missing")
     are_labels = isinstance(column, Labels)
+    if not values:  # whatever comes later is hashed
+        return Category()
     if types <= {bool, np.bool_}:
         return Boolean()
     if not are_labels and all(issubclass(t, int | float | np.number | np.bool_) for t in types):
@@ -460,10 +464,13 @@ def _inferred(column: Column) -> Feature:
 
 
 def _location(x: FloatArray) -> tuple[list[float], list[float]]:
-    """Return mean and standard deviation of each column; of a constant one, its size as scale."""
+    """Return mean and standard deviation of each column; of a constant one, its size as scale.
+
+    0 and 1 where all values are missing.
+    """
     known = x[~np.isnan(x).any(axis=1)]
     if not len(known):
-        raise ColumnError("expected some values among the first arms; all are missing")
+        return [0.0] * x.shape[1], [1.0] * x.shape[1]
     mean, std = known.mean(axis=0), known.std(axis=0)
     is_constant = std <= 1e-12 * np.abs(known).max(axis=0)
     size = np.where(mean == 0, 1.0, np.abs(mean))

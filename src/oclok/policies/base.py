@@ -241,6 +241,11 @@ class Policy(Persistent, ABC):
             self._discarded += missing
             self.awaited -= missing
 
+    @property
+    def can_correct(self) -> bool:
+        """Whether the policy has a `correct`."""
+        return type(self).correct is not Policy.correct
+
     def correct(self, contexts: ArrayLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         raise FeedbackError(f"{type(self).__name__} cannot correct an outcome it has learned")

@@ -212,6 +212,15 @@ def test_corrected_outcomes_are_as_if_learned_so():
     np.testing.assert_allclose(posterior.predict(x).std, right.predict(x).std, rtol=1e-9)
 
 
+def test_outcomes_can_be_corrected_at_any_time():
+    X, y, x = data(n=60)
+    posterior = MixturePosterior()
+    for n in range(60):  # kernels are fitted, and the past learned, at different times
+        posterior.update(X[[n]], y[[n]] + 9.0)
+        posterior.correct(X[[n]], y[[n]] + 9.0, y[[n]])
+    assert np.abs(posterior.predict(x).mean - 3 - np.sin(4 * x[:, 0])).max() < 0.5
+
+
 @pytest.mark.parametrize("how", [{"window": 30}, {"discount": 0.7}], ids=str)
 def test_what_was_forgotten_does_not_matter(how):
     X, y, x = data(n=60)

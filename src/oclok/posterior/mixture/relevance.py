@@ -109,7 +109,7 @@ def features(columns: ColumnMap, X: FloatArray) -> tuple[FloatArray, FloatArray]
     U = columns.apply(X)
     cosines = np.cos(np.pi * (U[:, columns.graded] + 0.5))
     waves = chebvander(cosines, COSINES)[..., 1:] * _AMPLITUDES  # T_k(cos x) = cos kx
-    return U - columns.middle, waves.reshape(len(X), -1)
+    return U - columns.middle, waves.reshape(len(X), COSINES * len(columns.graded))
 
 
 def prior_theta(
