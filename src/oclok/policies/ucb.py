@@ -34,8 +34,11 @@ LARGEST_INFORMATION = 200.0
 RUNNERS_UP, LOOKS = 2, 3
 #: Without a width given: that of all arms, and for how many outcomes.
 EARLY_WIDTH, EARLY = 1.0, 200
-#: Width of the arms that explore, and how many of five or more do, early and later.
-EXPLORING_WIDTH, EXPLORERS = 2.0, (2, 1)
+#: Width of the arms that explore, and how many of five or more do at first; later √(EARLY / N) of it.
+EXPLORING_WIDTH, EXPLORERS = 2.0, 3.0
+#: Multiples of it, less their integer parts, are spread evenly: they say in which rounds one more
+#: arm explores where a fraction of one is due.
+GOLDEN_RATIO = 0.5 * (math.sqrt(5) - 1)
 #: Weight of the mean in capped indices, which breaks ties between those at the cap.
 TIE = 1e-6
 
@@ -189,11 +192,12 @@ class UCBPolicy(GPPolicy):
 class UCB(UCBPolicy):
     """Take mean + width · std as index.
 
-    Without a width, one arm of a round explores: the one with the largest mean + 2 std on offer.
-    The others are chosen by their means. Until there are 200 outcomes, two explore, and the others
-    have width 1. Where fewer than five arms are chosen, one explores in some of the rounds. No
-    index exceeds the largest outcome that is possible, and after 200 outcomes an arm that explores
-    does not even promise more than the largest of the latest 200; ties go by the mean.
+    Without a width, some arms of a round explore: those with the largest mean + 2 std on offer. Of
+    five arms, three do until there are 200 outcomes, when the others have width 1. From then on the
+    others are chosen by their means, and 3 √(200 / N) of five explore, N being the number of
+    outcomes; a fraction is one more arm in as many of the rounds. No index exceeds the largest
+    outcome that is possible, and after 200 outcomes an arm that explores does not even promise more
+    than the largest of the latest 200; ties go by the mean.
 
     Args:
         width: how many standard deviations to add; 0 is greedy.
@@ -249,9 +253,11 @@ class UCB(UCBPolicy):
         return replace(belief, index=index, error=error)
 
     def _explorers(self, t: int) -> int:
-        """Return how many arms explore in round `t`: of fewer than five, one in some rounds."""
-        fifths = EXPLORERS[0 if self._is_early else 1] * min(self._chosen, 5)
-        return t * fifths // 5 - (t - 1) * fifths // 5
+        """Return how many arms explore in round `t`."""
+        due = EXPLORERS / 5 * min(self._chosen, 5)
+        if not self._is_early:
+            due *= math.sqrt(EARLY / len(self.posterior))
+        return int(due) + (t * GOLDEN_RATIO % 1 < due % 1)
 
     @property
     def _is_early(self) -> bool:
