@@ -72,7 +72,7 @@ def learned(outcomes: int, k: int = 5, **settings: object) -> UCB:
     return policy
 
 
-@pytest.mark.parametrize(("outcomes", "explorers", "width"), [(199, 2, 1.0), (200, 1, 0.0)])
+@pytest.mark.parametrize(("outcomes", "explorers", "width"), [(199, 3, 1.0), (800, 1, 0.0)])
 def test_without_a_width_some_arms_explore(outcomes: int, explorers: int, width: float) -> None:
     policy = learned(outcomes, outcome_range=(-9.0, 9.0))
     arms = np.vstack([x, [[0.3, 3.0]]])  # nothing is known of the last one
@@ -92,7 +92,7 @@ def test_no_arm_is_tried_for_its_spread_alone() -> None:
     # Both arms may be as good as the best so far. The one with the higher mean explores, and the
     # other one is left to its mean, for all its spread.
     policy = UCB(RBF(1.0), 0.1, TopK(5))
-    policy.observe(np.zeros((200, 2)), np.ones(200))
+    policy.observe(np.zeros((3_200, 2)), np.ones(3_200))
     arms = [[0.5, 0.0], [9.0, 9.0]]
     mean, std = policy.posterior.predict(arms)
     assert mean[0] > mean[1]
@@ -100,11 +100,14 @@ def test_no_arm_is_tried_for_its_spread_alone() -> None:
     np.testing.assert_allclose(policy.index(arms), [1.0, mean[1]], atol=1e-5)
 
 
-def test_of_one_arm_a_round_one_in_five_explores() -> None:
-    policy = learned(200, k=1, outcome_range=(-9.0, 9.0))
-    arms = np.array([[np.pi / 10, 0.5], [0.3, 3.0]])
-    chosen = [int(policy.select(arms).super_arm[0]) for _ in range(11)]
-    assert chosen[1:] == [0, 0, 0, 1, 0, 0, 0, 0, 1, 0]
+@pytest.mark.parametrize(("outcomes", "share"), [(200, 3 / 5), (800, 3 / 10), (1_800, 1 / 5)])
+def test_the_share_of_arms_that_explore_falls_as_outcomes_pile_up(
+    outcomes: int, share: float
+) -> None:
+    policy = learned(outcomes, k=1, outcome_range=(-9.0, 9.0))
+    arms = np.array([[np.pi / 10, 0.5], [0.3, 3.0]])  # the second one is not known, and no better
+    chosen = [int(policy.select(arms).super_arm[0]) for _ in range(101)]
+    assert sum(chosen[1:]) == pytest.approx(100 * share, abs=1.0)
 
 
 def test_with_a_ceiling_ties_go_by_the_mean() -> None:

@@ -62,7 +62,8 @@ class DriftWatch(Persistent):
         if challenger is None:
             return posterior
         try:
-            gains = _gains(challenger, posterior, contexts, outcomes)
+            foreseen = challenger.current(contexts)
+            gains = _gains(foreseen.mean, posterior, contexts, outcomes)
             self._lead += float(np.clip(gains, -1.0, 1.0).sum())
             self._seen += len(outcomes)
             if self._lead >= (ALARMED if self._is_alarmed else UNASKED):
@@ -71,7 +72,7 @@ class DriftWatch(Persistent):
                 challenger.is_resting = False
                 return challenger
             if self._lead > LOST and self._seen < MOST:
-                challenger.update(contexts, outcomes)
+                challenger.update(foreseen, outcomes)
                 return posterior
         except OclokError:
             pass  # a challenger that cannot learn has lost
@@ -98,10 +99,13 @@ class DriftWatch(Persistent):
 
 
 def _gains(
-    challenger: Posterior, incumbent: Posterior, contexts: ContextsLike, outcomes: FloatArray
+    foreseen: FloatArray, incumbent: Posterior, contexts: ContextsLike, outcomes: FloatArray
 ) -> FloatArray:
-    """Return log p_c(y) - log p_i(y) of each outcome, before it is learned; shape (N,)."""
+    """Return log p_c(y) - log p_i(y) of each outcome, before it is learned; shape (N,).
+
+    `foreseen` (N,) are the challenger's means.
+    """
     mean, std = incumbent.current(contexts)
     spread = np.hypot(std, incumbent.noise_std) + math.sqrt(np.finfo(np.float64).tiny)
-    theirs = (outcomes - challenger.current(contexts).mean) / spread
+    theirs = (outcomes - foreseen) / spread
     return np.asarray(0.5 * (((outcomes - mean) / spread) ** 2 - theirs**2))

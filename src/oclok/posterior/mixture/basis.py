@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.blas import dtrmm, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from oclok.errors import NumericalError
@@ -36,6 +36,8 @@ Prepared = tuple[FloatArray, ...]
 #: asks for up to AMPLE basis functions, then MUCH_LEFT up to LIMIT.
 MUCH_LEFT = 4.0
 AMPLE, LIMIT = 160, 576
+#: Contexts of more columns have a lower limit: each basis function costs more, and helps less.
+COLUMNS = 48
 #: Outcomes that are learned at a time.
 AT_ONCE = 64
 
@@ -139,7 +141,8 @@ class BasisRegression(Persistent):
         if not len(self):
             return Features(A, np.empty((len(X), 0)), self.prior.diagonal(A))
         K = self.prior.between(A, self._basis_prepared())
-        return Features(A, product(K, self._R), self.prior.diagonal(A))
+        phi = dtrmm(1.0, self._R.T, K.T, trans_a=1, overwrite_b=1).T
+        return Features(A, phi, self.prior.diagonal(A))
 
     def moments(self, features: Features) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of what the basis represents of f, each of shape (M,)."""
@@ -209,8 +212,9 @@ class BasisRegression(Persistent):
     def _learn(
         self, X: FloatArray, y: FloatArray, weights: FloatArray, features: Features
     ) -> tuple[FloatArray, float]:
-        if len(self) < LIMIT:
-            features = self._grown(X, features)
+        limit = AMPLE + (LIMIT - AMPLE) * COLUMNS // max(X.shape[1], COLUMNS)
+        if len(self) < limit:
+            features = self._grown(X, features, limit)
         phi = features.phi
         noise = self._noise_of(features) / weights
         SP = product(phi, self._S)
@@ -231,12 +235,12 @@ class BasisRegression(Persistent):
     def _noise_of(self, features: Features) -> FloatArray:
         return self.noise + features.left
 
-    def _grown(self, X: FloatArray, features: Features) -> Features:
+    def _grown(self, X: FloatArray, features: Features, limit: int) -> Features:
         """Make contexts X (N, D) with variance left basis functions; return their features."""
         A, phi = features.prepared, features.phi
         C = self.prior.between(A, A)
         C -= product(phi, phi)
-        least, most = (self.prior.least_left, AMPLE) if len(self) < AMPLE else (MUCH_LEFT, LIMIT)
+        least, most = (self.prior.least_left, AMPLE) if len(self) < AMPLE else (MUCH_LEFT, limit)
         pivots, L = _pivoted(C, least * self.noise, most - len(self))
         if not len(pivots):
             return features
