@@ -34,7 +34,7 @@ LARGEST_INFORMATION = 200.0
 RUNNERS_UP, LOOKS = 2, 3
 #: Without a width given: that of all arms, and for how many outcomes.
 EARLY_WIDTH, EARLY = 1.0, 200
-#: Width of the arms that explore, and how many of five or more do at first; later √(EARLY / N) of it.
+#: Width of the arms that explore, and how many of five or more do; later √(EARLY / N) of that.
 EXPLORING_WIDTH, EXPLORERS = 2.0, 3.0
 #: Multiples of it, less their integer parts, are spread evenly: they say in which rounds one more
 #: arm explores where a fraction of one is due.
