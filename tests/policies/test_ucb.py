@@ -117,6 +117,15 @@ def test_with_a_ceiling_ties_go_by_the_mean() -> None:
     assert far < near <= 0.1
 
 
+def test_an_arm_known_to_succeed_is_not_passed_over_for_one_that_might() -> None:
+    policy = UCB(RBF(0.1), 0.1, TopK(1), outcome_range=(0.0, 1.0))
+    policy.observe(np.zeros((100, 1)), np.full(100, 0.97))
+    mean, std = policy.posterior.predict([[0.0], [9.0]])
+    assert mean[0] + 2 * std[0] < 1.0 < mean[1] + 2 * std[1]
+    for _ in range(5):
+        assert policy.select([[0.0], [9.0]]).super_arm == [0]
+
+
 def test_a_corrected_outcome_is_no_ceiling() -> None:
     contexts = np.arange(10.0)[:, None]
     policy = UCB(oracle=TopK(1))

@@ -70,7 +70,7 @@ class Agent(Persistent):
             outcomes that cannot be right given all others are quarantined.
         deadline: seconds after which an outcome is no longer awaited.
         default_outcome: learned in place of an outcome that did not come; nothing if left out.
-        policy: how to decide; by default a `UCB` that learns model, noise and how much to explore.
+        policy: how to decide; by default a `UCB`, which learns its model, too.
         mode: "live", or "shadow": another system decides, and the agent watches and learns.
         holdout: share of decisions, in [0, 1), that the baseline makes: the control group of
             `lift`.

@@ -41,6 +41,9 @@ EXPLORING_WIDTH, EXPLORERS = 2.0, 3.0
 GOLDEN_RATIO = 0.5 * (math.sqrt(5) - 1)
 #: Weight of the mean in capped indices, which breaks ties between those at the cap.
 TIE = 1e-6
+#: Indices are capped this share of the range below its end: a model that has seen an arm succeed
+#: still expects a little less than the largest outcome, and unknown arms must not pass it by that.
+NEAR = 0.05
 
 
 class UCBSettings(GPSettings, total=False):
@@ -195,9 +198,9 @@ class UCB(UCBPolicy):
     Without a width, some arms of a round explore: those with the largest mean + 2 std on offer. Of
     five arms, three do until there are 200 outcomes, when the others have width 1. From then on the
     others are chosen by their means, and 3 √(200 / N) of five explore, N being the number of
-    outcomes; a fraction is one more arm in as many of the rounds. No index exceeds the largest
-    outcome that is possible, and after 200 outcomes an arm that explores does not even promise more
-    than the largest of the latest 200; ties go by the mean.
+    outcomes; a fraction is one more arm in as many of the rounds. Indices are capped at the largest
+    outcome that is possible, less 5% of the range; after 200 outcomes an arm that explores does not
+    promise more than the largest of the latest 200 either. Ties go by the mean.
 
     Args:
         width: how many standard deviations to add; 0 is greedy.
@@ -265,8 +268,9 @@ class UCB(UCBPolicy):
 
     @property
     def _ceiling(self) -> float:
-        """The highest outcome that is possible, as far as is known."""
-        return self.posterior.range[1] if self._range is None else self._range[1]
+        """What indices are capped at: almost the highest outcome possible, where that is known."""
+        low, high = self.posterior.range if self._range is None else self._range
+        return high - NEAR * (high - low) if math.isfinite(high - low) else high
 
     def _capped(self, index: FloatArray, mean: FloatArray) -> FloatArray:
         return index if self._width is not None else _capped(index, mean, self._ceiling)
