@@ -91,7 +91,7 @@ def _play_all(
     for player, setting in wanted:
         playing = _players(problem)[player][setting](seed)
         try:
-            regret, seconds = _play(playing, rounds, best, seed)
+            regret, seconds = play(playing, rounds, best, seed)
         except Exception as reason:
             print(f"{player}, {setting} on {problem}, seed {seed}: {reason!r}", file=sys.stderr)
             continue
@@ -113,7 +113,7 @@ def _play_all(
         print(f"{problem:18} {seed:4} {player}, {setting}: {line['regret']:.4g}", flush=True)
 
 
-def _play(
+def play(
     player: Player, rounds: list[Round], best: list[float], seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return regret and CPU seconds of each round; noise is the same for everybody."""

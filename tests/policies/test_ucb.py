@@ -72,7 +72,7 @@ def learned(outcomes: int, k: int = 5, **settings: object) -> UCB:
     return policy
 
 
-@pytest.mark.parametrize(("outcomes", "explorers", "width"), [(199, 3, 1.0), (800, 1, 0.0)])
+@pytest.mark.parametrize(("outcomes", "explorers", "width"), [(199, 2, 1.0), (800, 1, 0.0)])
 def test_without_a_width_some_arms_explore(outcomes: int, explorers: int, width: float) -> None:
     policy = learned(outcomes, outcome_range=(-9.0, 9.0))
     arms = np.vstack([x, [[0.3, 3.0]]])  # nothing is known of the last one
@@ -92,7 +92,7 @@ def test_no_arm_is_tried_for_its_spread_alone() -> None:
     # Both arms may be as good as the best so far. The one with the higher mean explores, and the
     # other one is left to its mean, for all its spread.
     policy = UCB(RBF(1.0), 0.1, TopK(5))
-    policy.observe(np.zeros((3_200, 2)), np.ones(3_200))
+    policy.observe(np.zeros((800, 2)), np.ones(800))
     arms = [[0.5, 0.0], [9.0, 9.0]]
     mean, std = policy.posterior.predict(arms)
     assert mean[0] > mean[1]
@@ -100,7 +100,7 @@ def test_no_arm_is_tried_for_its_spread_alone() -> None:
     np.testing.assert_allclose(policy.index(arms), [1.0, mean[1]], atol=1e-5)
 
 
-@pytest.mark.parametrize(("outcomes", "share"), [(200, 3 / 5), (800, 3 / 10), (1_800, 1 / 5)])
+@pytest.mark.parametrize(("outcomes", "share"), [(200, 2 / 5), (800, 1 / 5), (3_200, 1 / 10)])
 def test_the_share_of_arms_that_explore_falls_as_outcomes_pile_up(
     outcomes: int, share: float
 ) -> None:

@@ -35,7 +35,7 @@ RUNNERS_UP, LOOKS = 2, 3
 #: Without a width given: that of all arms, and for how many outcomes.
 EARLY_WIDTH, EARLY = 1.0, 200
 #: Width of the arms that explore, and how many of five or more do; later √(EARLY / N) of that.
-EXPLORING_WIDTH, EXPLORERS = 2.0, 3.0
+EXPLORING_WIDTH, EXPLORERS = 2.0, 2.0
 #: Multiples of it, less their integer parts, are spread evenly: they say in which rounds one more
 #: arm explores where a fraction of one is due.
 GOLDEN_RATIO = 0.5 * (math.sqrt(5) - 1)
@@ -196,8 +196,8 @@ class UCB(UCBPolicy):
     """Take mean + width · std as index.
 
     Without a width, some arms of a round explore: those with the largest mean + 2 std on offer. Of
-    five arms, three do until there are 200 outcomes, when the others have width 1. From then on the
-    others are chosen by their means, and 3 √(200 / N) of five explore, N being the number of
+    five arms, two do until there are 200 outcomes, when the others have width 1. From then on the
+    others are chosen by their means, and 2 √(200 / N) of five explore, N being the number of
     outcomes; a fraction is one more arm in as many of the rounds. Indices are capped at the largest
     outcome that is possible, less 5% of the range; after 200 outcomes an arm that explores does not
     promise more than the largest of the latest 200 either. Ties go by the mean.
