@@ -305,9 +305,9 @@ def _as_category(value: Any, position: int) -> str | int | None:
     if isinstance(value, np.str_ | np.integer | np.bool_):
         plain: str | int = value.item()
         return plain
-    if isinstance(value, float):  # integers beside missing ones, in pandas
-        return int(value) if value.is_integer() else repr(float(value))
-    raise ColumnError(f"expected a string or a number; got {_short(value)}", position)
+    if isinstance(value, float) and value.is_integer():  # integers beside missing ones, in pandas
+        return int(value)
+    raise ColumnError(f"expected a string or an integer; got {_short(value)}", position)
 
 
 def _as_row(value: Any, position: int) -> FloatArray:

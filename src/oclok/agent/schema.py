@@ -4,7 +4,7 @@
 |-----------|-----------------------------------------------|------------------------------------|
 | number    | numbers                                       | (x - mean) / scale                 |
 | boolean   | True and False, or 0 and 1                    | 0 or 1; ½ where missing            |
-| category  | strings or numbers                            | one per value, `buckets` for others |
+| category  | strings or integers                           | one per value, `buckets` for others |
 | list      | lists of `length` numbers: embeddings         | (x - mean) / scale, each           |
 | timestamp | times, or ISO 8601 texts; their own clock     | sin, cos of the hour; of the weekday |
 | ignored   | anything                                      | none                               |
@@ -290,9 +290,8 @@ class Category(Feature):
             return
         if not isinstance(self.values, tuple) or len(set(self.values)) < len(self.values):
             raise InputError(f"values must be a list of distinct values; got {self.values!r}")
-        plain = as_categories(list(self.values))
-        if None in plain or plain != list(self.values):
-            raise InputError(f"values must be strings or integers; got {self.values!r}")
+        if None in as_categories(list(self.values)):
+            raise InputError("values must be strings or integers; got a missing one")
 
     def fitted(self, column: Column) -> Category:
         """Take the values, most frequent first, from `column` where they are not given."""
@@ -313,6 +312,8 @@ class Category(Feature):
     def _write(self, column: Column, into: FloatArray) -> BoolArray:
         """Write 1 in the column of each value, √½ in two buckets for one that has no column."""
         known = self._known
+        if not known:  # there was no value that tells what they are: anything is a label
+            column = [value if is_missing(value) else str(value) for value in column]
         values = as_categories(column)
         codes = np.array([known.get(value, -1) for value in values], dtype=np.intp)
         into[np.arange(len(codes)), codes] = codes >= 0
