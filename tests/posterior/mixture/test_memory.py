@@ -110,3 +110,16 @@ def test_rows_that_return_with_the_same_outcome_are_known_and_others_are_not():
     assert std[seen].max() < 0.3 < std[50:].min()
     C = posterior.covariance(rows[[50, 50, 51]])
     assert C[0, 1] == pytest.approx(C[0, 0]) != pytest.approx(C[0, 2])
+
+
+def test_arms_that_return_say_nothing_of_how_far_unknown_arms_are_from_the_mean():
+    """Ten of 400 arms with an effect of variance 1 are played a hundred times each."""
+    rng = np.random.default_rng(0)
+    X, f = rng.random((400, 4)), rng.standard_normal(400)
+    posterior = MixturePosterior()
+    posterior.update(X[:100], f[:100] + 0.1 * rng.standard_normal(100))
+    for _ in range(100):
+        posterior.update(X[:10], f[:10] + 0.1 * rng.standard_normal(10))
+    mean, std = posterior.predict(X[100:])
+    assert np.sqrt(np.mean((f[100:] - mean) ** 2 / std**2)) == pytest.approx(1.0, abs=0.25)
+    assert posterior.noise_std == pytest.approx(0.1, rel=0.5)

@@ -54,11 +54,12 @@ class Generation(Persistent):
         X: FloatArray,
         y: FloatArray,
         weights: FloatArray,
+        worth: FloatArray,
         parts: Sequence[Features] | None = None,
     ) -> None:
         """Learn outcomes y (N,) at X (N, D), whose features by member may be at hand."""
         for member, part in zip(self.members, parts or repeat(None), strict=False):
-            member.learn(X, (y - self.offset) / self.unit, weights, part)
+            member.learn(X, (y - self.offset) / self.unit, weights, part, worth)
         self.learned += len(y)
 
     def snapshot(self) -> Callable[[], None]:
@@ -78,14 +79,14 @@ class Generation(Persistent):
 
         Args:
             known: all outcomes so far, N of them.
-            worth: factors of their weights, shape (N,).
+            worth: how much of an outcome each one is, shape (N,).
             new: outcomes that have come since the last step.
         """
         most = max(PER_UPDATE, CATCH_UP * new)
         rows = slice(self.learned, min(self.learned + most, len(known)))
         if rows.stop > rows.start:
             X, y, weights = known.at(rows)
-            self.learn(X, y, weights * worth[rows])
+            self.learn(X, y, weights, worth[rows])
 
 
 class Search(Persistent):

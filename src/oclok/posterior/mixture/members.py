@@ -64,12 +64,20 @@ class Member(Persistent):
         y: FloatArray,
         weights: FloatArray,
         features: Features | None = None,
+        worth: FloatArray | None = None,
     ) -> None:
-        """Learn standardised outcomes y (N,) at X (N, D), of noise variance ρ / weights."""
-        z, log_det = self.regression.learn(X, y, weights, features)
+        """Learn standardised outcomes y (N,) at X (N, D), of noise variance ρ / weights.
+
+        Args:
+            features: of X, if at hand.
+            worth: how much of an outcome each one is, (N,): less than 1 where others were seen at
+                the same context. It is a factor of the weight, too.
+        """
+        worth = np.ones(len(y)) if worth is None else worth
+        z, log_det = self.regression.learn(X, y, weights * worth, features)
         squares = z * z
         most = np.where(z < 0, self.regression.prior.far_below * self.scale, np.inf)
-        self._count += len(y)
+        self._count += float(worth.sum())
         self._squares += float(squares.sum())
         self._cut += float(np.minimum(squares, most).sum())
         self._log_det += log_det

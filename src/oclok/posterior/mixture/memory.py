@@ -10,7 +10,8 @@ Given g, the outcomes at x are those of e alone, so with mean m and variance v o
     s = An / (An + ρ)       mean = (1 - s) m + s ȳ       variance = (1 - s)² v + s ρ / n
 
 and v + A where nothing was seen. For g, the n outcomes are worth one of variance A + ρ / n: the
-n-th adds (1 - κ) / ((1 + (n - 1)κ) (1 + (n - 2)κ)) of the weight of the first. Only outcomes of
+n-th adds (1 - κ) / ((1 + (n - 1)κ) (1 + (n - 2)κ)) of the weight of the first, and tells as much
+of the scale: that an arm does as well again does not say that unknown arms do. Only outcomes of
 contexts that return tell κ: it is the one of `SHARES` under which they were most likely.
 """
 
@@ -24,7 +25,7 @@ from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 
 #: Values of κ to choose from.
-SHARES = np.array([0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
+SHARES = np.array([0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.975, 0.99])
 #: Nats by which κ = 0 leads before any context has returned.
 HEAD_START = 3.0
 #: Squared errors of one outcome count at most CAP; no probability is within DOUBT of 0 or 1.

@@ -270,7 +270,7 @@ class MixturePosterior(Posterior):
             else:
                 seen = np.zeros(len(y)) if before is None else before.recalled.weight
                 parts = None if before is None else before.parts
-                self._generation.learn(X, y, w * self._memory.weights(seen), parts)
+                self._generation.learn(X, y, w, self._memory.weights(seen), parts)
         except BaseException:
             self.observations.truncate(count)
             self._generation = generation
