@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from oclok.agent.arms import as_arms
+from oclok.agent.arms import Arms, as_arms
 from oclok.agent.schema import (
     Boolean,
     Category,
@@ -31,9 +31,8 @@ numbers = st.floats(-1e6, 1e6) | st.integers(-1000, 1000)
 
 
 def encoded(feature: Feature, column: object) -> np.ndarray:
-    X = np.zeros((len(column), feature.width))  # type: ignore[arg-type]
-    feature.encode(column, X)  # type: ignore[arg-type]
-    return X
+    arms = Arms(list(range(len(column))), ["x"], lambda _: column)  # type: ignore[arg-type, return-value]
+    return Schema({"x": feature}).encode(arms)
 
 
 @settings(max_examples=50, deadline=None)

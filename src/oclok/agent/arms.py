@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from numbers import Real
 from typing import Any, TypeAlias
@@ -130,11 +131,10 @@ def _from_frame(frame: Any) -> Arms:
     def read(name: str) -> Column:
         place = places[name]
         dtype, values = dtypes[place], cells[:, place]
-        if isinstance(dtype, np.dtype):
-            if dtype.kind in "biuf":
-                return np.asarray(values.astype(dtype))
-            if dtype.kind == "O" and len(set(map(type, values))) == 1:
-                return list(values)
+        if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+            return np.asarray(values.astype(dtype))
+        if dtype.kind == "O" and not hasattr(dtype, "categories"):
+            return _without_gaps(values.tolist())
         return _from_series(frame.iloc[:, place])
 
     return Arms(_as_ids(frame.index), names, read)
@@ -152,11 +152,15 @@ def _from_series(series: Any) -> Column:
         array = series.to_numpy(dtype=float, na_value=np.nan)
     if array is not None:
         return array
-    values: list[Any] = Labels(series.tolist()) if hasattr(series, "cat") else series.tolist()
-    if len(set(map(type, values))) > 1:  # NaN, NaT and NA have types of their own
-        for position in np.flatnonzero(series.isna().to_numpy()).tolist():
-            values[position] = None
-    return values
+    values = _without_gaps(series.tolist())
+    return Labels(values) if hasattr(series, "cat") else values
+
+
+def _without_gaps(values: list[Any]) -> list[Any]:
+    """Return values with None for NaN, NaT and NA, which have types of their own."""
+    if len(set(map(type, values))) == 1:
+        return values
+    return [None if is_missing(value) else value for value in values]
 
 
 def _as_ids(ids: Iterable[Any]) -> list[ArmId]:
@@ -263,7 +267,7 @@ def as_hours(column: Column) -> FloatArray:
 
 def is_missing(value: Any) -> bool:
     """Return whether a value of a list is missing."""
-    if value is None or (isinstance(value, float) and value != value):
+    if value is None or (isinstance(value, float | Decimal | np.datetime64) and value != value):
         return True
     return type(value).__name__ in ("NAType", "NaTType")  # pandas', which need not be installed
 

@@ -23,10 +23,10 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from oclok.agent.arms import (
 )
 from oclok.errors import ColumnError, InputError
 from oclok.persistence import Persistent
-from oclok.typing import BoolArray, FloatArray
+from oclok.typing import BoolArray, FloatArray, IntArray
 from oclok.validation import as_count, as_positive, as_vector
 
 #: Columns shared by values of an inferred category that were not among the first arms'. Each such
@@ -85,12 +85,16 @@ class Schema(Persistent):
         for name, feature in self.features.items():
             self.slices[name] = slice(self.dimension, self.dimension + feature.width)
             self.dimension += feature.width
-        numbers = {name: f for name, f in self.features.items() if _is_fitted_number(f)}
-        self._numbers = list(numbers)  # encoded together, in a third of the time
-        self._others = [n for n, f in self.features.items() if f.width and n not in numbers]
-        self._mean = np.array([f.mean for f in numbers.values()])
-        self._scale = np.array([f.scale for f in numbers.values()])
-        self._places = np.array([self.slices[name].start for name in numbers], dtype=np.intp)
+        # Features of a kind are encoded together, in a third of the time.
+        self._categories = [n for n, f in self.features.items() if isinstance(f, Category)]
+        numeric = {n: f for n, f in self.features.items() if isinstance(f, Numeric)}
+        self._numeric = list(numeric)
+        starts = [self.slices[name].start + np.arange(f.size) for name, f in numeric.items()]
+        self._places = np.concatenate([*starts, np.empty(0, dtype=np.intp)])
+        flags = [self.slices[name].stop - 1 for name, f in numeric.items() if f.missing]
+        self._flags = np.array(flags, dtype=np.intp)
+        self._flagged = np.searchsorted(self._places, self._flags) - 1
+        self._location = np.hstack([f.location for f in numeric.values()] or [np.empty((3, 0))])
 
     @classmethod
     def infer(cls, arms: Arms) -> Schema:
@@ -116,17 +120,19 @@ class Schema(Persistent):
         """
         self._check_names(arms, also)
         X = np.zeros((len(arms), self.dimension))
-        if self._numbers:
-            numbers = _for_each(self._numbers, arms, lambda _, column: as_numbers(column))
-            x = np.column_stack(list(numbers.values()))
-            gaps = np.isnan(x)
-            X[:, self._places] = np.where(gaps, 0.0, (x - self._mean) / self._scale)
-            X[:, self._places + 1] = gaps
-        _for_each(
-            self._others,
-            arms,
-            lambda name, column: self.features[name].encode(column, X[:, self.slices[name]]),
-        )
+        if self._numeric:
+            x = np.hstack(self._read(self._numeric, arms))
+            gaps, (mean, scale, filler) = np.isnan(x), self._location
+            X[:, self._places] = np.where(gaps, filler, (x - mean) / scale)
+            X[:, self._flags] = gaps[:, self._flagged]
+        if self._categories:
+            codes = np.array(self._read(self._categories, arms), dtype=np.intp)
+            starts = np.array([self.slices[name].start for name in self._categories])
+            of, row = np.nonzero(codes >= 0)
+            X[row, starts[of] + codes[of, row]] = 1.0
+            for n, m in np.argwhere(codes < 0).tolist():
+                feature: Any = self.features[self._categories[n]]
+                X[m, starts[n] + feature.buckets_of(codes[n, m])] = 0.5**0.5
         return X
 
     def to_json(self) -> dict[str, Any]:
@@ -142,6 +148,9 @@ class Schema(Persistent):
     def __repr__(self) -> str:
         kinds = ", ".join(f"{name}: {feature.kind}" for name, feature in self.features.items())
         return f"Schema({kinds})"
+
+    def _read(self, names: list[str], arms: Arms) -> list[Any]:
+        return list(_for_each(names, arms, lambda n, c: self.features[n].read(c)).values())
 
     def _check_names(self, arms: Arms, also: frozenset[str]) -> None:
         names = set(arms.names)
@@ -188,15 +197,16 @@ class Feature(ABC):
     @property
     def width(self) -> int:
         """How many columns of numbers it becomes, the one for missing values included."""
-        return self._size + self.missing
+        return self.size + self.missing
 
-    def encode(self, column: Column, into: FloatArray) -> None:
-        """Write the values of `column`, shape (M,), `into` zeros of shape (M, width)."""
-        gaps = self._write(column, into)
-        if self.missing:
-            into[:, -1] = gaps
-        elif gaps.any():
-            raise ColumnError("expected a value (missing=False); got none", int(np.argmax(gaps)))
+    @property
+    def size(self) -> int:
+        """How many columns its values become."""
+        return 1
+
+    @abstractmethod
+    def read(self, column: Column) -> Any:
+        """Return the checked values of `column`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the feature as plain values for JSON."""
@@ -204,18 +214,32 @@ class Feature(ABC):
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in state.items()}
         return {"kind": self.kind, **{k: v for k, v in plain.items() if v is not None}}
 
+    def _refuse_gaps(self, gaps: Sequence[bool] | BoolArray) -> None:
+        if not self.missing and any(gaps):
+            raise ColumnError("expected a value (missing=False); got none", int(np.argmax(gaps)))
+
+
+class Numeric(Feature):
+    """A feature that becomes numbers: less a mean, over a scale."""
+
+    def read(self, column: Column) -> FloatArray:
+        """Return the numbers that the values become, (M, size); rows of NaN where missing."""
+        x = self._numbers(column)
+        self._refuse_gaps(np.isnan(x[:, 0]))
+        return x
+
     @property
-    def _size(self) -> int:
-        """How many columns its values become."""
-        return 1
+    def location(self) -> FloatArray:
+        """Mean and scale of each number, and what it becomes where missing; (3, size)."""
+        return np.repeat([[0.0], [1.0], [0.0]], self.size, axis=1)
 
     @abstractmethod
-    def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        """Write the values into the first columns; return which are missing, shape (M,)."""
+    def _numbers(self, column: Column) -> FloatArray:
+        """Return what `read` does, whether or not values may be missing."""
 
 
 @dataclass(frozen=True)
-class Number(Feature):
+class Number(Numeric):
     """A number, standardised by the mean and scale of the first arms."""
 
     kind: ClassVar[str] = "number"
@@ -240,16 +264,14 @@ class Number(Feature):
             scale=scale if self.scale is None else self.scale,
         )
 
-    def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        x = self._numbers(column)
-        gaps = np.isnan(x[:, 0])
-        x = (x - self.mean) / self.scale
-        x[gaps] = 0.0
-        into[:, : x.shape[1]] = x
-        return gaps
+    @property
+    def location(self) -> FloatArray:
+        """See `Numeric`; NaN before mean and scale are known."""
+        location = super().location
+        location[:2] = np.array([self.mean, self.scale], dtype=np.float64).reshape(2, -1)
+        return location
 
     def _numbers(self, column: Column) -> FloatArray:
-        """Return the values as rows, NaN where missing."""
         return as_numbers(column)[:, None]
 
     def _setting(self, values: list[float]) -> Any:
@@ -258,16 +280,18 @@ class Number(Feature):
 
 
 @dataclass(frozen=True)
-class Boolean(Feature):
+class Boolean(Numeric):
     """True or False."""
 
     kind: ClassVar[str] = "boolean"
 
-    def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        x = as_booleans(column)
-        gaps = np.isnan(x)
-        into[:, 0] = np.where(gaps, 0.5, x)
-        return gaps
+    @property
+    def location(self) -> FloatArray:
+        """As it is; between the two where missing."""
+        return np.array([[0.0], [1.0], [0.5]])
+
+    def _numbers(self, column: Column) -> FloatArray:
+        return as_booleans(column)[:, None]
 
 
 @dataclass(frozen=True)
@@ -302,29 +326,38 @@ class Category(Feature):
         return replace(self, values=tuple(ranked[:MOST_VALUES]), buckets=BUCKETS)
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
+        """How many columns its values become."""
         return len(self.values or ()) + self.buckets
 
-    @cached_property
-    def _known(self) -> dict[Any, int]:
-        return {value: place for place, value in enumerate(self.values or ())}
-
-    def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        """Write 1 in the column of each value, √½ in two buckets for one that has no column."""
-        known = self._known
-        if not known:  # there was no value that tells what they are: anything is a label
+    def read(self, column: Column) -> list[int]:
+        """Return a code per value: its column, or a negative one that `buckets_of` takes."""
+        if not self.values:  # there was no value that tells what they are: anything is a label
             column = [value if is_missing(value) else str(value) for value in column]
         values = as_categories(column)
-        codes = np.array([known.get(value, -1) for value in values], dtype=np.intp)
-        into[np.arange(len(codes)), codes] = codes >= 0
-        gaps = np.zeros(len(values), dtype=bool)
-        for row in np.flatnonzero(codes < 0).tolist():
-            if values[row] is None:
-                gaps[row] = True
-            elif self.buckets:
-                first, second = _hashed(values[row], self.buckets)
-                into[row, len(known) + first] = into[row, len(known) + second] = 0.5**0.5
-        return gaps
+        self._refuse_gaps([value is None for value in values] if None in values else [])
+        return list(map(self._codes.__getitem__, values))
+
+    def buckets_of(self, code: int) -> IntArray:
+        """Return the columns of a value that has none of its own: two, or none."""
+        pair = np.unique(divmod(-1 - code, self.buckets)) if self.buckets else np.empty(0)
+        return len(self.values or ()) + pair.astype(np.intp)
+
+    @cached_property
+    def _codes(self) -> _Codes:
+        codes = _Codes((value, place) for place, value in enumerate(self.values or ()))
+        codes[None], codes.buckets = self.size, self.buckets
+        return codes
+
+
+class _Codes(dict[Any, int]):
+    """Codes of values; those of unknown ones are computed each time and not kept."""
+
+    buckets = 0
+
+    def __missing__(self, value: str | int) -> int:
+        first, second = _hashed(value, self.buckets) if self.buckets else (0, 0)
+        return -1 - (first * self.buckets + second)
 
 
 @dataclass(frozen=True)
@@ -343,34 +376,32 @@ class Vector(Number):
             raise InputError(f"length, mean and scale must agree; got lengths {sorted(lengths)}")
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
+        """The length of the lists."""
         return self.length or len(self.mean or self.scale or ())
 
     def _numbers(self, column: Column) -> FloatArray:
-        return as_vectors(column, self._size or None)
+        return as_vectors(column, self.size or None)
 
     def _setting(self, values: list[float]) -> Any:
         return tuple(values)
 
 
 @dataclass(frozen=True)
-class Timestamp(Feature):
+class Timestamp(Numeric):
     """A time: its hour and its weekday, each as a point on a circle."""
 
     kind: ClassVar[str] = "timestamp"
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
+        """Two coordinates each."""
         return 4
 
-    def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        hours = as_hours(column)
-        gaps = np.isnan(hours)
-        days = np.where(gaps, 0.0, hours) / 24
-        for place, angle in ((0, 2 * np.pi * days), (2, 2 * np.pi * np.floor(days) / 7)):
-            into[:, place] = np.where(gaps, 0.0, np.sin(angle))
-            into[:, place + 1] = np.where(gaps, 0.0, np.cos(angle))
-        return gaps
+    def _numbers(self, column: Column) -> FloatArray:
+        days = as_hours(column) / 24
+        hour, weekday = 2 * np.pi * days, 2 * np.pi * np.floor(days) / 7
+        return np.column_stack([np.sin(hour), np.cos(hour), np.sin(weekday), np.cos(weekday)])
 
 
 @dataclass(frozen=True)
@@ -389,20 +420,13 @@ class Ignored(Feature):
         """0: nothing is encoded."""
         return 0
 
-    def encode(self, column: Column, into: FloatArray) -> None:
-        """Write nothing."""
-
-    def _write(self, column: Column, into: FloatArray) -> BoolArray:
-        return np.zeros(len(column), dtype=bool)
+    def read(self, column: Column) -> None:
+        """Return nothing."""
 
 
 KINDS: dict[str, type[Feature]] = {
     cls.kind: cls for cls in (Number, Boolean, Category, Vector, Timestamp, Ignored)
 }
-
-
-def _is_fitted_number(feature: Feature) -> TypeGuard[Number]:
-    return type(feature) is Number and feature.missing and None not in (feature.mean, feature.scale)
 
 
 def _for_each(names: Any, arms: Arms, make: Callable[[str, Column], Any]) -> dict[str, Any]:
@@ -478,7 +502,7 @@ def _location(x: FloatArray) -> tuple[list[float], list[float]]:
     return mean.tolist(), np.where(is_constant, size, std).tolist()
 
 
-def _hashed(value: str | int | None, buckets: int) -> tuple[int, int]:
+def _hashed(value: str | int, buckets: int) -> tuple[int, int]:
     """Return two distinct buckets of a value; the same in every process."""
     code = zlib.crc32(repr(value).encode())
     first = code % buckets

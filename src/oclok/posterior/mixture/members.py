@@ -66,12 +66,9 @@ class Member(Persistent):
         features: Features | None = None,
         worth: FloatArray | None = None,
     ) -> None:
-        """Learn standardised outcomes y (N,) at X (N, D), of noise variance ρ / weights.
+        """Learn standardised outcomes y (N,) at X (N, D), of noise variance ρ / (weights · worth).
 
-        Args:
-            features: of X, if at hand.
-            worth: how much of an outcome each one is, (N,): less than 1 where others were seen at
-                the same context. It is a factor of the weight, too.
+        Each is `worth` as much as an outcome at a new context; features of X may be at hand.
         """
         worth = np.ones(len(y)) if worth is None else worth
         z, log_det = self.regression.learn(X, y, weights * worth, features)
