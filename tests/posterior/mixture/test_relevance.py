@@ -38,7 +38,7 @@ def made(n=60):
 def test_the_posterior_is_the_textbooks_and_slopes_are_its_differences():
     fit, (X, y) = made(), data()
     median = prior_theta(fit.columns)
-    spread = np.array([RELEVANCE[1]] * 4 + [VARIANCE[1]] * 4 + [NOISE[1]])
+    spread = np.array([RELEVANCE[1]] * 4 + [VARIANCE[1]] * 3 + [NOISE[1]])
 
     def log_posterior(theta):
         kernel = RelevanceKernel(fit.columns, theta)
@@ -47,9 +47,9 @@ def test_the_posterior_is_the_textbooks_and_slopes_are_its_differences():
         prior = -0.5 * (((theta - median) / spread) ** 2).sum()
         return multivariate_normal(cov=K).logpdf(y) + 30 * np.log(2 * np.pi) + prior
 
-    theta = median + np.random.default_rng(2).normal(size=9) / 2
+    theta = median + np.random.default_rng(2).normal(size=8) / 2
     value, slope = fit.log_posterior(theta)
-    steps = 1e-5 * np.eye(9)
+    steps = 1e-5 * np.eye(8)
     differences = [(log_posterior(theta + s) - log_posterior(theta - s)) / 2e-5 for s in steps]
     assert value == pytest.approx(log_posterior(theta), rel=1e-4)
     np.testing.assert_allclose(slope, differences, atol=1e-4)  # in single precision
@@ -66,12 +66,12 @@ def test_a_covariance_with_its_diagonal():
 
 
 def test_functions_vary_by_about_what_was_asked_for():
-    """The variance between contexts is that of the four parts together."""
+    """The variance between contexts is that of the three parts together."""
     X, _ = data(300)
     kernel = RelevanceKernel(ColumnMap(X), prior_theta(ColumnMap(X)))
     A = kernel.prepare(X)
     K = kernel.between(A, A)
-    assert np.diag(K).mean() - K.mean() == pytest.approx(4 * 0.3, rel=0.25)
+    assert np.diag(K).mean() - K.mean() == pytest.approx(3 * 0.3, rel=0.25)
 
 
 def test_a_fit_finds_the_columns_that_matter_and_the_noise():

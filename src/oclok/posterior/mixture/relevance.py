@@ -1,13 +1,12 @@
 """The kernel of the default model: one relevance per column, fitted by marginal likelihood.
 
-    U, φ     mapped columns, less their middles; cosines of the graded ones: cos kπ(U + ½) / k
-    v        variances of the columns                      p    r / rᵀv: their shares
-    d²       Σ r (u - u')²
+    u, v     mapped columns, less their middles; their variances
+    p, d²    r / rᵀv, the shares of the columns; Σ r (u - u')²
 
-    k = C + a₁ Σ p u u' + a₂ Σ p φ φ' + (a₃ exp(-½d²) + a₄ Matérn₅⸝₂(d)) / (1 - exp(-rᵀv))
+    k = C + a₁ Σ p u u' + (a₂ exp(-½d²) + a₃ Matérn₅⸝₂(d)) / (1 - exp(-rᵀv))
 
-A constant, a linear and an additive function, a smooth and a rough interaction, each of variance a
-between contexts; noise has variance ρ. What is searched is θ = (log r / r₀, log a, log ρ), where
+A constant, a linear function, a smooth and a rough one, each of variance a between contexts; noise
+has variance ρ. What is searched is θ = (log r / r₀, log a, log ρ), where
 r₀ = 1 / 2Σv makes d² one on average. Steps are those of Rprop (Riedmiller and Braun 1993), which
 can be interrupted after each, and go by the signs of the slopes alone: single precision will do.
 """
@@ -19,7 +18,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
 from scipy.linalg.blas import sgemm, ssymv
 from scipy.linalg.lapack import spotrf, spotri
 
@@ -34,9 +32,7 @@ if TYPE_CHECKING:
 
 #: Variance of the constant, where outcomes have variance 1.
 CONSTANT = 4.0
-#: Cosines of a graded column.
-COSINES = 5
-#: Log-normal priors, median and spread of the logarithm: relevance, the four a, and the noise.
+#: Log-normal priors, median and spread of the logarithm: relevance, the three a, and the noise.
 RELEVANCE, VARIANCE, NOISE = (2.0, 2.0), (0.3, 1.3), (0.1, 1.3)
 #: Least noise, and how far parameters are searched, in logarithms about the median.
 LEAST_NOISE, REACH = 0.01, 5.0
@@ -45,7 +41,7 @@ MOST, STEPS = 256, 24
 
 
 class RelevanceKernel(Persistent):
-    """The kernel for a map of columns and parameters θ, (active + 5,)."""
+    """The kernel for a map of columns and parameters θ, (active + 4,)."""
 
     least_left = 1e-2
     far_below = 25.0  # how bad some outcomes were does not make unknown arms more promising
@@ -55,31 +51,27 @@ class RelevanceKernel(Persistent):
 
     def prepare(self, X: FloatArray) -> Prepared:
         """Return what `between` takes, for contexts X (M, D)."""
-        u, waves = features(self.columns, X)
-        flat = np.empty((len(X), waves.shape[1] + 1))
-        flat[:, :-1] = waves * self._wavy
-        flat[:, -1] = math.sqrt(CONSTANT)
-        bent = u * np.sqrt(self.relevance)
-        return flat, bent, 0.5 * np.einsum("nd,nd->n", bent, bent)
+        bent = (self.columns.apply(X) - self.columns.middle) * np.sqrt(self.relevance)
+        return bent, 0.5 * np.einsum("nd,nd->n", bent, bent)
 
     def between(self, A: Prepared, B: Prepared) -> FloatArray:
         """Return k, shape (N, M), between contexts prepared."""
-        dot = product(A[1], B[1])
-        K, rough = _bent(_half_squares(dot, A[2], B[2]))
+        dot = product(A[0], B[0])
+        K, rough = _bent(_half_squares(dot, A[1], B[1]))
         K *= self.smooth
         K += self.rough * rough
         K += self.linear * dot
-        K += product(A[0], B[0])
+        K += CONSTANT
         return K
 
     def diagonal(self, A: Prepared) -> FloatArray:
         """Return k(x, x), shape (M,)."""
-        flat: FloatArray = np.einsum("nd,nd->n", A[0], A[0])
-        return flat + (2 * self.linear * A[2] + (self.smooth + self.rough))
+        variance: FloatArray = 2 * self.linear * A[1]
+        return variance + (CONSTANT + self.smooth + self.rough)
 
     @property
     def kernel(self) -> Kernel:
-        """What is neither linear nor additive of it, for mapped contexts."""
+        """What is not linear of it, for mapped contexts."""
         from sklearn.gaussian_process.kernels import RBF, Matern
 
         scales = np.full(self.columns.dimension, 1e5)
@@ -95,31 +87,22 @@ class RelevanceKernel(Persistent):
         v, D = self.columns.variance, len(self.columns.active)
         self.relevance = np.exp(self.theta[:D]) / (2 * v.sum()) if D else np.empty(0)
         a = np.exp(self.theta[D:])
-        self.noise = float(a[4])
+        self.noise = float(a[3])
         self.total = float(self.relevance @ v)
         self.share = self.relevance / self.total if D else self.relevance
         self.spread = -math.expm1(-self.total) if D else 1.0
-        self.smooth, self.rough = float(a[2]) / self.spread, float(a[3]) / self.spread
+        self.smooth, self.rough = float(a[1]) / self.spread, float(a[2]) / self.spread
         self.linear = float(a[0]) / self.total if D else 0.0
-        self._wavy = np.repeat(np.sqrt(a[1] * self.share[self.columns.graded]), COSINES)
-
-
-def features(columns: ColumnMap, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mapped columns of X, less their middles, and the cosines of the graded ones."""
-    U = columns.apply(X)
-    cosines = np.cos(np.pi * (U[:, columns.graded] + 0.5))
-    waves = chebvander(cosines, COSINES)[..., 1:] * _AMPLITUDES  # T_k(cos x) = cos kx
-    return U - columns.middle, waves.reshape(len(X), COSINES * len(columns.graded))
 
 
 def prior_theta(
     columns: ColumnMap, relevance: float = RELEVANCE[0], is_stationary: bool = False
 ) -> FloatArray:
-    """Return the prior's median, perhaps without linear and additive functions."""
+    """Return the prior's median, perhaps without linear functions."""
     D = len(columns.active)
-    theta = np.log([relevance] * D + [VARIANCE[0]] * 4 + [NOISE[0]])
+    theta = np.log([relevance] * D + [VARIANCE[0]] * 3 + [NOISE[0]])
     if is_stationary:
-        theta[D : D + 2] = -math.inf
+        theta[D] = -math.inf
     return theta
 
 
@@ -137,11 +120,11 @@ class RelevanceFit(Persistent):
         self.columns, self._X, self._y, self._weights = columns, contexts, outcomes, weights
         D = len(columns.active)
         self._location = prior_theta(columns)
-        spread = np.array([RELEVANCE[1]] * D + [VARIANCE[1]] * 4 + [NOISE[1]])
+        spread = np.array([RELEVANCE[1]] * D + [VARIANCE[1]] * 3 + [NOISE[1]])
         self._precision = spread**-2.0
         self._theta = self.best = self._location
         self._best_value = -math.inf
-        self._step, self._slope = np.full(D + 5, 0.3), np.zeros(D + 5)
+        self._step, self._slope = np.full(D + 4, 0.3), np.zeros(D + 4)
         self.steps_left = STEPS
 
     @property
@@ -169,10 +152,9 @@ class RelevanceFit(Persistent):
     def log_posterior(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return log p(y | θ) + log prior, up to a constant, and its gradient."""
         kernel = RelevanceKernel(self.columns, theta)
-        u, waves = self._features
-        graded, v = self.columns.graded, self.columns.variance
-        bent, waves = u * _single(np.sqrt(kernel.relevance)), waves * _single(kernel._wavy)
-        linear, additive = _gram(bent), _gram(waves)
+        v = self.columns.variance
+        bent = self._u * _single(np.sqrt(kernel.relevance))
+        linear = _gram(bent)
         squares = 0.5 * linear.diagonal()
         h = _half_squares(linear, squares, squares)
         linear *= kernel.linear
@@ -183,9 +165,8 @@ class RelevanceFit(Persistent):
         h *= 10 / 3
         h += root
         rough = decay * h
-        parts = [linear, additive, smooth, rough]
-        K = linear + additive
-        K += smooth
+        parts = [linear, smooth, rough]
+        K = linear + smooth
         K += rough
         K += CONSTANT
         add_to_diagonal(K, _single(kernel.noise / self._weights))
@@ -204,32 +185,25 @@ class RelevanceFit(Persistent):
         traces = [float(np.vdot(G, part)) for part in parts]
         slope = np.zeros_like(theta)
         D = len(v)
-        slope[:D] = -(traces[0] + traces[1]) * kernel.share * v
-        slope[graded] += _quadratic(waves, G).reshape(-1, COSINES).sum(axis=1)
+        slope[:D] = -traces[0] * kernel.share * v
         decay *= (5 / 3) * root
         H = (smooth + decay) * G
         slope[:D] -= H.sum(axis=1) @ bent**2
         slope[:D] += _quadratic(bent, H + kernel.linear * G)
         bend = math.exp(-kernel.total) / kernel.spread
-        slope[:D] -= (traces[2] + traces[3]) * bend * kernel.relevance * v
-        slope[D : D + 4] = traces
+        slope[:D] -= (traces[1] + traces[2]) * bend * kernel.relevance * v
+        slope[D : D + 3] = traces
         slope[-1] = kernel.noise * float((np.diag(G) / self._weights).sum())
         offset = theta - self._location
         value = -0.5 * float(y @ alpha) - 0.5 * log_det
         return value - 0.5 * float(self._precision @ offset**2), slope - self._precision * offset
 
     @cached_property
-    def _features(self) -> tuple[FloatArray, FloatArray]:
-        u, waves = features(self.columns, self._X)
-        return _single(u), _single(waves)
+    def _u(self) -> Any:
+        return _single(self.columns.apply(self._X) - self.columns.middle)
 
     def _state(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_features"}
-
-
-_FREQUENCIES = np.arange(1.0, COSINES + 1)
-#: The cosines of a column have the variance that an even column has, 1/12, between them.
-_AMPLITUDES = np.sqrt(1 / 6 / np.sum(_FREQUENCIES**-2.0)) / _FREQUENCIES
+        return {name: value for name, value in self.__dict__.items() if name != "_u"}
 
 
 def _half_squares(dot: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
