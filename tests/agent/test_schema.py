@@ -341,6 +341,12 @@ def test_what_cannot_be_inferred_is_said(rows: dict, message: str) -> None:
         Schema.infer(as_arms(rows))
 
 
+def test_what_is_given_of_a_list_is_kept_and_the_rest_is_fitted() -> None:
+    schema = Schema({"x": {"kind": "list", "mean": [1.0, 2.0]}})
+    arms = as_arms({"a": {"x": [0.0, 0.0]}, "b": {"x": [2.0, 6.0]}})
+    np.testing.assert_allclose(schema.fitted(arms).encode(arms), [[-1, -2 / 3, 0], [1, 4 / 3, 0]])
+
+
 def test_a_schema_can_be_given() -> None:
     schema = Schema(
         {

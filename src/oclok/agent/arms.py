@@ -143,15 +143,13 @@ def _from_frame(frame: Any) -> Arms:
 def _from_series(series: Any) -> Column:
     """Return a pandas column as an array of numbers, booleans or times, or as a list."""
     dtype = series.dtype
-    array: np.ndarray[Any, Any] | None = None
     if isinstance(dtype, np.dtype):
-        array = series.to_numpy() if dtype.kind in "biufM" else None
+        if dtype.kind in "biufM":
+            return np.asarray(series)
     elif dtype.kind == "M":  # with a time zone: its own clock counts
-        array = series.dt.tz_localize(None).to_numpy()
+        return np.asarray(series.dt.tz_localize(None))
     elif dtype.kind in "iuf" and not hasattr(series, "cat"):
-        array = series.to_numpy(dtype=float, na_value=np.nan)
-    if array is not None:
-        return array
+        return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
     values = _without_gaps(series.tolist())
     return Labels(values) if hasattr(series, "cat") else values
 
@@ -328,7 +326,7 @@ def _as_time(value: Any, position: int) -> datetime.datetime | None:
     """Return a time by its own clock; None if it is missing."""
     time = _parsed(value) if isinstance(value, str) else value
     if type(time) is not datetime.datetime:
-        if is_missing(value) or value != value:  # NaT differs from itself
+        if is_missing(value):
             return None
         if isinstance(time, np.datetime64):
             time = time.astype("datetime64[us]").item()

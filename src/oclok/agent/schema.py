@@ -89,12 +89,12 @@ class Schema(Persistent):
         self._categories = [n for n, f in self.features.items() if isinstance(f, Category)]
         numeric = {n: f for n, f in self.features.items() if isinstance(f, Numeric)}
         self._numeric = list(numeric)
-        starts = [self.slices[name].start + np.arange(f.size) for name, f in numeric.items()]
+        starts = [self.slices[name].start + np.arange(f._size) for name, f in numeric.items()]
         self._places = np.concatenate([*starts, np.empty(0, dtype=np.intp)])
         flags = [self.slices[name].stop - 1 for name, f in numeric.items() if f.missing]
         self._flags = np.array(flags, dtype=np.intp)
         self._flagged = np.searchsorted(self._places, self._flags) - 1
-        self._location = np.hstack([f.location for f in numeric.values()] or [np.empty((3, 0))])
+        self._standard = np.hstack([f._standard for f in numeric.values()] or [np.empty((3, 0))])
 
     @classmethod
     def infer(cls, arms: Arms) -> Schema:
@@ -122,7 +122,7 @@ class Schema(Persistent):
         X = np.zeros((len(arms), self.dimension))
         if self._numeric:
             x = np.hstack(self._read(self._numeric, arms))
-            gaps, (mean, scale, filler) = np.isnan(x), self._location
+            gaps, (mean, scale, filler) = np.isnan(x), self._standard
             X[:, self._places] = np.where(gaps, filler, (x - mean) / scale)
             X[:, self._flags] = gaps[:, self._flagged]
         if self._categories:
@@ -197,16 +197,16 @@ class Feature(ABC):
     @property
     def width(self) -> int:
         """How many columns of numbers it becomes, the one for missing values included."""
-        return self.size + self.missing
+        return self._size + self.missing
 
     @property
-    def size(self) -> int:
+    def _size(self) -> int:
         """How many columns its values become."""
         return 1
 
-    @abstractmethod
     def read(self, column: Column) -> Any:
-        """Return the checked values of `column`."""
+        """Return the checked values of `column`; nothing where they are not encoded."""
+        return None
 
     def to_json(self) -> dict[str, Any]:
         """Return the feature as plain values for JSON."""
@@ -229,9 +229,9 @@ class Numeric(Feature):
         return x
 
     @property
-    def location(self) -> FloatArray:
+    def _standard(self) -> FloatArray:
         """Mean and scale of each number, and what it becomes where missing; (3, size)."""
-        return np.repeat([[0.0], [1.0], [0.0]], self.size, axis=1)
+        return np.repeat([[0.0], [1.0], [0.0]], self._size, axis=1)
 
     @abstractmethod
     def _numbers(self, column: Column) -> FloatArray:
@@ -265,11 +265,11 @@ class Number(Numeric):
         )
 
     @property
-    def location(self) -> FloatArray:
-        """See `Numeric`; NaN before mean and scale are known."""
-        location = super().location
-        location[:2] = np.array([self.mean, self.scale], dtype=np.float64).reshape(2, -1)
-        return location
+    def _standard(self) -> FloatArray:
+        standard = super()._standard
+        standard[0] = np.nan if self.mean is None else self.mean  # fitted before it is used
+        standard[1] = np.nan if self.scale is None else self.scale
+        return standard
 
     def _numbers(self, column: Column) -> FloatArray:
         return as_numbers(column)[:, None]
@@ -286,8 +286,7 @@ class Boolean(Numeric):
     kind: ClassVar[str] = "boolean"
 
     @property
-    def location(self) -> FloatArray:
-        """As it is; between the two where missing."""
+    def _standard(self) -> FloatArray:
         return np.array([[0.0], [1.0], [0.5]])
 
     def _numbers(self, column: Column) -> FloatArray:
@@ -326,8 +325,7 @@ class Category(Feature):
         return replace(self, values=tuple(ranked[:MOST_VALUES]), buckets=BUCKETS)
 
     @property
-    def size(self) -> int:
-        """How many columns its values become."""
+    def _size(self) -> int:
         return len(self.values or ()) + self.buckets
 
     def read(self, column: Column) -> list[int]:
@@ -346,7 +344,7 @@ class Category(Feature):
     @cached_property
     def _codes(self) -> _Codes:
         codes = _Codes((value, place) for place, value in enumerate(self.values or ()))
-        codes[None], codes.buckets = self.size, self.buckets
+        codes[None], codes.buckets = self._size, self.buckets
         return codes
 
 
@@ -376,12 +374,11 @@ class Vector(Number):
             raise InputError(f"length, mean and scale must agree; got lengths {sorted(lengths)}")
 
     @property
-    def size(self) -> int:
-        """The length of the lists."""
+    def _size(self) -> int:
         return self.length or len(self.mean or self.scale or ())
 
     def _numbers(self, column: Column) -> FloatArray:
-        return as_vectors(column, self.size or None)
+        return as_vectors(column, self._size or None)
 
     def _setting(self, values: list[float]) -> Any:
         return tuple(values)
@@ -394,8 +391,7 @@ class Timestamp(Numeric):
     kind: ClassVar[str] = "timestamp"
 
     @property
-    def size(self) -> int:
-        """Two coordinates each."""
+    def _size(self) -> int:
         return 4
 
     def _numbers(self, column: Column) -> FloatArray:
@@ -419,9 +415,6 @@ class Ignored(Feature):
     def width(self) -> int:
         """0: nothing is encoded."""
         return 0
-
-    def read(self, column: Column) -> None:
-        """Return nothing."""
 
 
 KINDS: dict[str, type[Feature]] = {
