@@ -87,10 +87,11 @@ class Schema(Persistent):
             self.dimension += feature.width
         # Features of a kind are encoded together, in a third of the time.
         self._categories = [n for n, f in self.features.items() if isinstance(f, Category)]
+        self._starts = np.array([self.slices[n].start for n in self._categories], dtype=np.intp)
         numeric = {n: f for n, f in self.features.items() if isinstance(f, Numeric)}
         self._numeric = list(numeric)
-        starts = [self.slices[name].start + np.arange(f._size) for name, f in numeric.items()]
-        self._places = np.concatenate([*starts, np.empty(0, dtype=np.intp)])
+        places = [self.slices[name].start + np.arange(f._size) for name, f in numeric.items()]
+        self._places = np.concatenate([*places, np.empty(0, dtype=np.intp)])
         flags = [self.slices[name].stop - 1 for name, f in numeric.items() if f.missing]
         self._flags = np.array(flags, dtype=np.intp)
         self._flagged = np.searchsorted(self._places, self._flags) - 1
@@ -127,12 +128,11 @@ class Schema(Persistent):
             X[:, self._flags] = gaps[:, self._flagged]
         if self._categories:
             codes = np.array(self._read(self._categories, arms), dtype=np.intp)
-            starts = np.array([self.slices[name].start for name in self._categories])
             of, row = np.nonzero(codes >= 0)
-            X[row, starts[of] + codes[of, row]] = 1.0
+            X[row, self._starts[of] + codes[of, row]] = 1.0
             for n, m in np.argwhere(codes < 0).tolist():
                 feature: Any = self.features[self._categories[n]]
-                X[m, starts[n] + feature.buckets_of(codes[n, m])] = 0.5**0.5
+                X[m, self._starts[n] + feature.buckets_of(codes[n, m])] = 0.5**0.5
         return X
 
     def to_json(self) -> dict[str, Any]:
