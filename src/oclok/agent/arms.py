@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -50,12 +50,16 @@ class Arms:
     names: list[str]
     _read: Callable[[str], Column]
 
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.names)
+
     def __len__(self) -> int:
         return len(self.ids)
 
     def column(self, name: str) -> Column:
         """Return the values of a column, one per arm."""
-        if name not in self.names:
+        if name not in self._known:
             raise InputError(
                 f"arms have no column {name!r}; they have {', '.join(map(repr, self.names))}"
             )
@@ -65,7 +69,7 @@ class Arms:
         """Return the arms with features that are the same for all of them."""
         if not context:
             return self
-        both = [name for name in context if name in self.names]
+        both = [name for name in context if name in self._known]
         if both:
             raise InputError(f"context and arms both have {both[0]!r}; leave it out of one of them")
 

@@ -45,7 +45,7 @@ from oclok.agent.arms import (
 )
 from oclok.errors import ColumnError, InputError
 from oclok.persistence import Persistent
-from oclok.typing import BoolArray, FloatArray, IntArray
+from oclok.typing import BoolArray, FloatArray
 from oclok.validation import as_count, as_positive, as_vector
 
 #: Columns shared by values of an inferred category that were not among the first arms'. Each such
@@ -86,8 +86,12 @@ class Schema(Persistent):
             self.slices[name] = slice(self.dimension, self.dimension + feature.width)
             self.dimension += feature.width
         # Features of a kind are encoded together, in a third of the time.
-        self._categories = [n for n, f in self.features.items() if isinstance(f, Category)]
-        self._starts = np.array([self.slices[n].start for n in self._categories], dtype=np.intp)
+        categories = {n: f for n, f in self.features.items() if isinstance(f, Category)}
+        self._categories = list(categories)
+        self._starts = np.array([self.slices[n].start for n in categories], dtype=np.intp)
+        own = np.array([len(f.values or ()) for f in categories.values()], dtype=np.intp)
+        self._shared = self._starts + own  # where the columns of all other values start
+        self._buckets = np.array([f.buckets for f in categories.values()], dtype=np.intp)
         numeric = {n: f for n, f in self.features.items() if isinstance(f, Numeric)}
         self._numeric = list(numeric)
         places = [self.slices[name].start + np.arange(f._size) for name, f in numeric.items()]
@@ -130,9 +134,9 @@ class Schema(Persistent):
             codes = np.array(self._read(self._categories, arms), dtype=np.intp)
             of, row = np.nonzero(codes >= 0)
             X[row, self._starts[of] + codes[of, row]] = 1.0
-            for n, m in np.argwhere(codes < 0).tolist():
-                feature: Any = self.features[self._categories[n]]
-                X[m, self._starts[n] + feature.buckets_of(codes[n, m])] = 0.5**0.5
+            of, row = np.nonzero((codes < 0) & (self._buckets > 0)[:, None])
+            for bucket in np.divmod(-1 - codes[of, row], self._buckets[of]):
+                X[row, self._shared[of] + bucket] = 0.5**0.5
         return X
 
     def to_json(self) -> dict[str, Any]:
@@ -329,17 +333,12 @@ class Category(Feature):
         return len(self.values or ()) + self.buckets
 
     def read(self, column: Column) -> list[int]:
-        """Return a code per value: its column, or a negative one that `buckets_of` takes."""
+        """Return a code per value: its column, or -1 - (a · buckets + b) for two buckets a, b."""
         if not self.values:  # there was no value that tells what they are: anything is a label
             column = [value if is_missing(value) else str(value) for value in column]
         values = as_categories(column)
         self._refuse_gaps([value is None for value in values] if None in values else [])
         return list(map(self._codes.__getitem__, values))
-
-    def buckets_of(self, code: int) -> IntArray:
-        """Return the columns of a value that has none of its own: two, or none."""
-        pair = np.unique(divmod(-1 - code, self.buckets)) if self.buckets else np.empty(0)
-        return len(self.values or ()) + pair.astype(np.intp)
 
     @cached_property
     def _codes(self) -> _Codes:
