@@ -34,7 +34,7 @@ CAP, ALARM = 9.0, 2.5
 #: Weight of all outcomes so far in a challenger after an alarm, and in one without.
 FORGOTTEN, FADED = 1e-3, 0.2
 #: Nats by which they win; by which they lose; and after how many outcomes they have lost anyway.
-ALARMED, UNASKED, LOST, MOST = 4.0, 6.0, -4.0, 100
+ALARMED, UNASKED, LOST, MOST = 4.0, 5.0, -4.0, 100
 #: Outcomes before the first challenger without an alarm, and before the next one once one has won;
 #: and the factor of the number of outcomes when one has not.
 FIRST, SOON, GROWTH = 200, 50, 1.5
