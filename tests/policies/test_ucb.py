@@ -126,6 +126,40 @@ def test_an_arm_known_to_succeed_is_not_passed_over_for_one_that_might() -> None
         assert policy.select([[0.0], [9.0]]).super_arm == [0]
 
 
+def test_an_end_that_only_arms_alike_have_met_is_put_to_the_test() -> None:
+    # The outcome is the day of the week. Fridays looked best at first, and chosen ever since, they
+    # met the same outcome so often that it looks like the largest one possible.
+    policy, rng = UCB(oracle=TopK(5)), np.random.default_rng(0)
+    days = np.array([1, 2, 3, 4, 4, 5, 5, 5, 5, 5] * 3)
+    policy.observe(np.eye(7)[days - 1], days.astype(float))
+    assert policy.posterior.range[1] == 5.0
+    met = []
+    for _ in range(9):
+        days = rng.integers(1, 8, 60)
+        decision = policy.select(np.eye(7)[days - 1])
+        met.append(days[decision.super_arm].max())
+        policy.update(decision, days[decision.super_arm].astype(float))
+    assert max(met[:8]) == 5
+    assert met[8] > 5
+    assert policy.posterior.range[1] == math.inf
+
+
+def test_where_everything_tried_is_alike_something_new_is_tried() -> None:
+    policy, rng = UCB(oracle=TopK(5)), np.random.default_rng(0)
+    policy.observe(rng.random((300, 2)), 0.1 * rng.normal(size=300))
+    arms = np.vstack([rng.random((60, 2)), [[3.0, 3.0]]])
+    for t in range(1, 28):
+        decision = policy.select(arms)
+        if t in (9, 27):
+            assert 60 in decision.super_arm
+        policy.update(decision, 0.1 * rng.normal(size=5))
+
+
+def test_a_model_that_sees_differences_is_not_tested() -> None:
+    policy = learned(800)
+    assert not policy.posterior.is_doubtful(policy.posterior.predict(RNG.random((50, 2))))
+
+
 def test_a_corrected_outcome_is_no_ceiling() -> None:
     contexts = np.arange(10.0)[:, None]
     policy = UCB(oracle=TopK(1))

@@ -39,6 +39,8 @@ EXPLORING_WIDTH, EXPLORERS = 2.0, 2.0
 #: Multiples of it, less their integer parts, are spread evenly: they say in which rounds one more
 #: arm explores where a fraction of one is due.
 GOLDEN_RATIO = 0.5 * (math.sqrt(5) - 1)
+#: A model that doubts itself is tested in rounds that are powers of this, from the second on.
+TEST = 3
 #: Weight of the mean in capped indices, which breaks ties between those at the cap.
 TIE = 1e-6
 #: Indices are capped this share of the range below its end: a model that has seen an arm succeed
@@ -202,6 +204,9 @@ class UCB(UCBPolicy):
     outcome that is possible, less 5% of the range; after 200 outcomes an arm that explores does not
     promise more than the largest of the latest 200 either. Ties go by the mean.
 
+    A model that learned from arms it chose can be wrong about all others. In rounds 9, 27, 81, …,
+    while the posterior `is_doubtful`, the one arm that explores is the most uncertain on offer.
+
     Args:
         width: how many standard deviations to add; 0 is greedy.
         outcome_range: lowest and highest outcome that are possible, for a width that is not given;
@@ -245,12 +250,14 @@ class UCB(UCBPolicy):
             return belief
         best = math.inf if self._is_early else float(self.posterior.outcomes[-EARLY:].max())
         wide = _capped(f.mean + EXPLORING_WIDTH * f.std, f.mean, min(best, self._ceiling))
-        wide = np.maximum(wide, belief.index)
-        explore = np.argsort(-wide, kind="stable")[:explorers]
+        wide = rank = np.maximum(wide, belief.index)
+        if _is_test(t) and self.posterior.is_doubtful(f):
+            wide, rank, explorers = np.full(arms, wide.max()), f.std, 1
+        explore = np.argsort(-rank, kind="stable")[:explorers]
         index, error = belief.index.copy(), f.mean_error + EXPLORING_WIDTH * f.std_error
         index[explore] = wide[explore]
         if error.any():  # the exact posterior may let others explore
-            could = wide + error >= np.sort(wide - error)[-explorers]
+            could = rank + error >= np.sort(rank - error)[-explorers]
             if np.count_nonzero(could) > explorers:
                 error = error + np.where(could, wide - belief.index, 0.0)
         return replace(belief, index=index, error=error)
@@ -278,6 +285,10 @@ class UCB(UCBPolicy):
     def _record(self, played: Played) -> None:
         super()._record(played)
         self._chosen = len(played.super_arm)
+
+
+def _is_test(t: int) -> bool:
+    return t > TEST and TEST ** round(math.log(t, TEST)) == t
 
 
 def _capped(index: FloatArray, mean: FloatArray, cap: float) -> FloatArray:

@@ -201,6 +201,14 @@ class Posterior(Persistent, ABC):
         """Least and largest outcome possible; infinite where not known."""
         return -math.inf, math.inf
 
+    def is_doubtful(self, prediction: Prediction) -> bool:
+        """Return whether there may be more to find than `prediction` shows.
+
+        A posterior with a given kernel is not; one that learns it from arms that were chosen by it
+        may be.
+        """
+        return False
+
     @property
     def contexts(self) -> FloatArray:
         """Contexts of all outcomes learned, shape (N, D)."""

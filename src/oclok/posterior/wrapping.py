@@ -73,6 +73,10 @@ class WrappingPosterior(Posterior):
             return self.delegate.current(contexts)
         return self.predict(contexts)
 
+    def is_doubtful(self, prediction: Prediction) -> bool:
+        """Return whether there may be more to find than `prediction` shows."""
+        return self.delegate.is_doubtful(prediction)
+
     def predict(self, contexts: ContextsLike) -> Prediction:
         """Return mean and std of f at `contexts` (M, D), with bounds where there are any."""
         return self.delegate.predict(self.checked(contexts))

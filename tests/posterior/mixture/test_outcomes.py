@@ -16,6 +16,11 @@ def test_an_extreme_counts_as_the_end_once_it_was_met_often():
     assert OutcomeKind.of(np.append(y, 1.0))[:2] == (0.0, 1.0)
 
 
+def test_zeros_alone_are_no_ceiling() -> None:
+    assert OutcomeKind.of(np.zeros(30))[:2] == (0.0, math.inf)
+    assert OutcomeKind.of(np.ones(30))[:2] == (1.0, 1.0)
+
+
 def test_two_values_are_told_from_numbers_and_counts():
     rng = np.random.default_rng(0)
     two, counts = (rng.random(50) < 0.3) + 4.0, rng.poisson(2.0, 50).astype(float)

@@ -18,7 +18,8 @@ import numpy as np
 
 from oclok.typing import FloatArray
 
-#: How often an extreme outcome has to be met to count as the end of the range.
+#: How often an extreme outcome has to be met to count as the end of the range. Zeros alone are no
+#: ceiling: nothing has happened yet.
 MET = 5
 #: Outcomes, of more than two values, below which none are taken for integers.
 LEAST_INTEGERS = 20
@@ -42,7 +43,7 @@ class OutcomeKind(NamedTuple):
             return cls()
         least, largest = float(y.min()), float(y.max())
         low = least if np.count_nonzero(y == least) >= MET else -math.inf
-        high = largest if np.count_nonzero(y == largest) >= MET else math.inf
+        high = largest if np.count_nonzero(y == largest) >= MET and y.any() else math.inf
         is_binary = low < high < math.inf and bool(((y == low) | (y == high)).all())
         is_integer = len(y) >= LEAST_INTEGERS and bool((y == np.floor(y)).all())
         return cls(low, high, float(y.mean()), is_binary, is_integer)

@@ -62,6 +62,8 @@ UNTOLD = 0.002
 #: How often all trees are grown anew until there are e times the outcomes; at most one tree per so
 #: many outcomes, or one per update.
 RENEWALS, PER_TREE = 1.0, 5
+#: Means that differ by less than this share of the noise tell little.
+FLAT = 0.5
 #: Past errors that the distribution of outcomes goes by.
 ERRORS = 256
 
@@ -188,6 +190,17 @@ class MixturePosterior(Posterior):
     def range(self) -> tuple[float, float]:
         """Least and largest outcome possible: those met at least five times; else infinite."""
         return self._kind.low, self._kind.high
+
+    def is_doubtful(self, prediction: Prediction) -> bool:
+        """Return whether there may be more to find than `prediction` shows.
+
+        So it may where means hardly differ beside the noise: all arms tried may be equally bad. And
+        where a ceiling is inferred from outcomes of more than two values: arms chosen for being
+        alike meet the same outcome over and over.
+        """
+        is_flat = float(prediction.mean.std()) < FLAT * self.noise_std
+        has_ceiling = self.range[1] < math.inf and len(np.unique(self.observations.outcomes)) > 2
+        return len(self) >= FIRST_FIT and (is_flat or has_ceiling)
 
     def is_current(self, prediction: Prediction) -> bool:
         """Return whether this posterior made `prediction` and has not changed since."""
