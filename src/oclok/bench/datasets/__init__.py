@@ -1,4 +1,5 @@
-"""Which real data the simulations can use, where to get them, and whether a copy is good."""
+"""Data sets: which real ones the simulations can use, where to get them, if a copy is good."""
+# Tested in tests/bench/datasets/test_catalogue.py: the catalogue, and what `check` says.
 
 from __future__ import annotations
 
