@@ -68,8 +68,6 @@ def decision_body(
 def logged(event: Event) -> dict[str, Any]:
     """Return what the log keeps of a decision, by name; see `decision_body`."""
     body = unpack(event.body)
-    if "width" in body:  # of a log before indices were kept
-        body["index"] = body["mean"] + body.pop("width") * body["std"]
     for name in BELIEFS:
         if f"exact_{name}" in body:
             body[name] = body[name].astype(np.float64)
