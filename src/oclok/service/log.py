@@ -249,7 +249,7 @@ class Log:
             with self.database.cursor() as cursor:
                 cursor.execute(_NUMBERS_SQLITE if is_sqlite else _APPEND_POSTGRES, values)
                 before = cursor.fetchall()
-                if not before and (expected is None or is_sqlite):
+                if not before and (expected is None or is_sqlite):  # PostgreSQL cannot tell
                     raise NotFoundError("the agent has been deleted")
                 if not before or expected not in (None, before[0][0]):
                     raise OvertakenError
