@@ -4,30 +4,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 
 from oclok import __version__
-from oclok.errors import MissingExtraError
+from oclok.errors import OclokError
 from oclok.extras import needs
 
 #: Commands of the service, which needs nothing of the extra `bench`.
 SERVICE = ("serve", "keys", "replay", "export", "evaluate", "check", "agents")
 
 
-def main() -> None:
-    """Run the command line, or name the extra it needs."""
-    if sys.argv[1:] == ["--version"]:  # works without any extra
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line with `arguments`, those of the process if left out."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["--version"]:  # works without any extra
         print(f"oclok {__version__}")
         return
-    extra = "service" if sys.argv[1:2] and sys.argv[1] in SERVICE else "bench"
+    extra = "service" if words and words[0] in SERVICE else "bench"
     try:
         with needs(extra):
-            if extra == "service":
-                from oclok.service.cli import main as run
-            else:
-                from oclok.bench.cli import main as run
-            run()
-    except MissingExtraError as missing:
-        print(f"oclok: {missing}", file=sys.stderr)
+            import_module(f"oclok.{extra}.cli").app(words, prog_name="oclok")
+    except OclokError as error:
+        print(f"oclok: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -37,7 +37,7 @@ def test_two_workers_agree_with_one_agent_that_learned_everything_alone(
     for event in log.after(row.id, 0):
         reader.apply(event)
         if event.kind == "decision":
-            decision = restored(reader.agent, event)[0]
+            decision = restored(reader.agent, event).decision
             arms = _arms(event)
             alone.decide(arms, include=decision.chosen, id=decision.id)
         elif event.kind == "outcomes":

@@ -131,7 +131,7 @@ class Proposal(NamedTuple):
     """A decision that has changed nothing yet, and what `Agent.record` needs to make it happen."""
 
     decision: AgentDecision
-    schema: Schema
+    schema: Schema | None
     played: Played
     step: Step | None = None
 

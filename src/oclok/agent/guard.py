@@ -145,7 +145,9 @@ class Guard(Persistent):
             f = _samples(posterior, contexts, np.random.default_rng(self.decisions))
             with np.errstate(all="ignore"):  # a reward need not exist for every f
                 d = oracle.values(f, played) - (1 - self.share) * oracle.values(f, fallback)
-            return _lower_of(d, width + INFORMED)
+            if not np.isfinite(d).all():  # the reward does not exist for some f
+                return -math.inf
+            return float(d.mean() - (width + INFORMED) * d.std(ddof=1))
 
         is_own, gain = False, 0.0
         if differs and self.decisions >= FIRST:
@@ -257,10 +259,3 @@ def _samples(posterior: Posterior, contexts: FloatArray, rng: np.random.Generato
     draws = rng.standard_normal((SAMPLES, len(contexts)))
     result: FloatArray = prediction.mean + draws @ root.T
     return result
-
-
-def _lower_of(samples: FloatArray, width: float) -> float:
-    """Return the lower bound of a reward; -∞ where it does not exist for some f."""
-    if not np.isfinite(samples).all():
-        return -math.inf
-    return float(samples.mean() - width * samples.std(ddof=1))

@@ -27,7 +27,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from oclok.confidence import boundary
-from oclok.errors import InputError
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray
 from oclok.validation import as_probability
@@ -197,13 +196,6 @@ def variances(n: FloatArray, residuals: FloatArray) -> FloatArray:
     pooled = residuals.sum(axis=0) / (n.sum(axis=0) - 2)
     result: FloatArray = (residuals + POOLED * pooled) / (n - 1 + POOLED) / n
     return result
-
-
-def as_holdout(holdout: float) -> float:
-    """Return a share of decisions in [0, 1)."""
-    if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0 <= holdout < 1:
-        raise InputError(f"holdout must be a share of decisions in [0, 1); got {holdout!r}")
-    return float(holdout)
 
 
 def _ratio(mean: FloatArray, variance: FloatArray, c: float) -> tuple[float, float, float]:

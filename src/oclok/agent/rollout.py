@@ -24,7 +24,7 @@ import numpy as np
 from oclok import policies
 from oclok.agent.arms import Arms, as_numbers
 from oclok.agent.guard import Guard, Step
-from oclok.agent.lift import as_holdout, assign
+from oclok.agent.lift import assign
 from oclok.decision import Propensities
 from oclok.errors import InputError
 from oclok.oracles.base import Oracle
@@ -63,7 +63,9 @@ class Rollout(Persistent):
             raise InputError(
                 'holdout= and guard= need mode="live": in shadow another system decides'
             )
-        self.holdout = as_holdout(holdout)
+        if isinstance(holdout, bool) or not (isinstance(holdout, int | float) and 0 <= holdout < 1):
+            raise InputError(f"holdout must be a share of decisions in [0, 1); got {holdout!r}")
+        self.holdout = float(holdout)
         self.baseline = None if baseline is None else Baseline(baseline)
         self.guard = None if guard is None else Guard(guard)
         if baseline is None and (self.holdout or guard is not None):

@@ -39,11 +39,12 @@ def read_log(source: str | os.PathLike[str], agent: str | None = None) -> Log:
         return _read(Path(source))
     if agent is None:
         raise InputError("a storage has several agents: give agent=, too")
-    from oclok.service.export import export_from  # the service is an extra
+    from oclok.service.database import Database  # the service is an extra
+    from oclok.service.export import export
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.parquet"
-        export_from(str(source), agent, path)
+        export(Database(str(source)), agent, path)
         return _read(path)
 
 

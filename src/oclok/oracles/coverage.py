@@ -33,8 +33,7 @@ class CoverageOracle(TimeLimitedOracle):
     B = 1, as ∂u/∂p_ij = Π_{i'≠i} (1 - p_i'j) is between 0 and 1.
     """
 
-    lipschitz = 1.0
-
+    lipschitz: float | None = 1.0
     per_arm = ("left", "right")
 
     def __init__(

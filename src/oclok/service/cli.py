@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from oclok.errors import InputError, OclokError, StorageError
+from oclok.errors import InputError, StorageError
 from oclok.service.config import Config, with_password
 
 if TYPE_CHECKING:
@@ -29,17 +29,6 @@ Storage = Annotated[
     ),
 ]
 DEFAULT = Config.storage
-
-
-def main() -> None:
-    """Run a command of the service, without what other commands need."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    add_commands(app)
-    try:
-        app(prog_name="oclok")
-    except OclokError as error:
-        print(f"oclok: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -299,3 +288,8 @@ def remove(
     """Remove a key: it is refused within a second."""
     if not _access(storage).remove(number):
         raise InputError(f"there is no key {number}")
+
+
+#: The commands of the service alone, without what those of the bench need.
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+add_commands(app)

@@ -16,7 +16,7 @@ from oclok.agent.decision import Offer, Proposal
 from oclok.agent.feedback import Learned
 from oclok.agent.guard import Step
 from oclok.oracles import oracle_from_json
-from oclok.oracles.base import Oracle
+from oclok.policies import Played
 from oclok.service.log import Event
 from oclok.service.packing import unpack
 
@@ -60,6 +60,7 @@ def decision_body(
         if values is not None:
             body[f"exact_{name}"] = values[offer.chosen]
     if is_first:
+        assert proposal.schema is not None
         body["schema"] = proposal.schema.to_json()
     return body
 
@@ -67,8 +68,6 @@ def decision_body(
 def logged(event: Event) -> dict[str, Any]:
     """Return what the log keeps of a decision, by name; see `decision_body`."""
     body = unpack(event.body)
-    if "width" in body:  # of a log before indices were kept
-        body["index"] = body["mean"] + body.pop("width") * body["std"]
     for name in BELIEFS:
         if f"exact_{name}" in body:
             body[name] = body[name].astype(np.float64)
@@ -84,10 +83,8 @@ def logged_arms(body: dict[str, Any]) -> Arms:
     return Arms(body["ids"], list(body["columns"]), body["columns"].__getitem__)
 
 
-def restored(
-    agent: Agent, event: Event
-) -> tuple[AgentDecision, Schema | None, Oracle, Step | None]:
-    """Return the decision of an event, the schema if it set one, its oracle and guard's step."""
+def restored(agent: Agent, event: Event) -> Proposal:
+    """Return the decision of an event as it was proposed; with a schema if it set one."""
     body = logged(event)
     arms = logged_arms(body)
     schema = Schema(body["schema"]) if "schema" in body else None
@@ -121,7 +118,7 @@ def restored(
         step is not None and step.stepped_in,
         body.get("unit"),
     )
-    return decision, schema, oracle, step
+    return Proposal(decision, schema, Played(contexts, oracle, offer.chosen), step)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ CITIES = ("Oslo", "Rome", "Bonn", "Lima")
 RATE = 4.0
 
 
-def start(url: str, seed: int = 0) -> None:
+def start(url: str) -> None:
     """Send traffic to the service at `url` from a thread, for as long as the process runs."""
-    threading.Thread(target=_run, args=(url, seed), daemon=True).start()
+    threading.Thread(target=_run, args=(url,), daemon=True).start()
 
 
-def _run(url: str, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def _run(url: str) -> None:
+    rng = np.random.default_rng(0)
     client = Client(url, agent=AGENT)
     late: list[tuple[float, str, dict[Any, float]]] = []
     while True:

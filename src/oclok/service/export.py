@@ -60,11 +60,6 @@ def export(database: Database, name: str, path: Path) -> int:
     return count + len(rows)
 
 
-def export_from(storage: str, name: str, path: Path) -> int:
-    """Write the log of an agent in a storage, given by its URL, as `export` does."""
-    return export(Database(storage), name, path)
-
-
 def _features(log: Log, row: AgentRow) -> dict[str, Any] | None:
     """Return the features of an agent as its first arms have set them; None if there are none."""
     for event in log.after(row.id, 0, row.last):

@@ -231,52 +231,50 @@ class Log:
     def _write(
         self, agent: int, events: Sequence[Event], expected: int | None = None
     ) -> list[Event]:
-        now = time.time()
+        is_sqlite, now = self.database.is_sqlite, time.time()
         nth = list(accumulate(int(event.kind == "decision") for event in events))
-
-        def numbered(last: int, rounds: int) -> list[Event]:
-            """Return the events as they follow event `last` and round `rounds`."""
-            return [
-                event._replace(
-                    seq=last + place,
-                    time=now,
-                    round=rounds + nth[place - 1] if event.kind == "decision" else None,
-                )
-                for place, event in enumerate(events, 1)
-            ]
-
+        values = {
+            "agent": agent,
+            "expected": expected,
+            "events": len(events),
+            "decisions": nth[-1],
+            "now": now,
+            "kinds": [event.kind for event in events],
+            "ids": [event.decision for event in events],
+            "nths": nth,
+            "versions": [event.model_version for event in events],
+            "bodies": [event.body for event in events],
+        }
         try:
             with self.database.cursor() as cursor:
-                if not self.database.is_sqlite:
-                    return numbered(*_append_postgres(cursor, agent, events, nth, expected, now))
-                last, rounds = _numbers_sqlite(cursor, agent, len(events), nth[-1], expected)
-                written = numbered(last, rounds)
-                marks = ", ".join("?" * (1 + len(Event._fields)))
-                insert = f"INSERT INTO events (agent, {EVENT}) VALUES ({marks})"
-                cursor.executemany(insert, [(agent, *event) for event in written])
+                cursor.execute(_NUMBERS_SQLITE if is_sqlite else _APPEND_POSTGRES, values)
+                before = cursor.fetchall()
+                if not before and (expected is None or is_sqlite):  # PostgreSQL cannot tell
+                    raise NotFoundError("the agent has been deleted")
+                if not before or expected not in (None, before[0][0]):
+                    raise OvertakenError
+                last, rounds = before[0]
+                written = [
+                    event._replace(
+                        seq=last + place,
+                        time=now,
+                        round=rounds + nth[place - 1] if event.kind == "decision" else None,
+                    )
+                    for place, event in enumerate(events, 1)
+                ]
+                if is_sqlite:
+                    cursor.executemany(_APPEND_SQLITE, [(agent, *event) for event in written])
                 return written
         except self.database.driver.IntegrityError:
             raise RepeatedError from None
 
 
-def _numbers_sqlite(
-    cursor: Any, agent: int, events: int, decisions: int, expected: int | None
-) -> tuple[int, int]:
-    """Take numbers for new events; return the last event and round before them."""
-    cursor.execute(
-        "UPDATE agents SET last = last + ?, rounds = rounds + ? WHERE id = ? "
-        "RETURNING last, rounds",
-        (events, decisions, agent),
-    )
-    rows = cursor.fetchall()
-    if not rows:
-        raise NotFoundError("the agent has been deleted")
-    last, rounds = rows[0][0] - events, rows[0][1] - decisions
-    if expected is not None and last != expected:
-        raise OvertakenError
-    return last, rounds
-
-
+#: Take numbers for new events, and return the last event and round before them.
+_NUMBERS_SQLITE = """
+    UPDATE agents SET last = last + :events, rounds = rounds + :decisions WHERE id = :agent
+    RETURNING last - :events, rounds - :decisions"""
+_APPEND_SQLITE = f"""
+    INSERT INTO events (agent, {EVENT}) VALUES ({", ".join("?" * (1 + len(Event._fields)))})"""
 #: Numbers and rows in one statement: one round trip, which commits by itself.
 _APPEND_POSTGRES = """
     WITH numbers AS (
@@ -291,34 +289,6 @@ _APPEND_POSTGRES = """
         %(bodies)b::bytea[]
     ) WITH ORDINALITY AS new (kind, decision, nth, model_version, body, place)
     RETURNING (SELECT last FROM numbers), (SELECT rounds FROM numbers)"""
-
-
-def _append_postgres(
-    cursor: Any,
-    agent: int,
-    events: Sequence[Event],
-    nth: list[int],
-    expected: int | None,
-    now: float,
-) -> tuple[int, int]:
-    """Write events; return the last event and round before them."""
-    values = {
-        "agent": agent,
-        "expected": expected,
-        "events": len(events),
-        "decisions": nth[-1],
-        "now": now,
-        "kinds": [event.kind for event in events],
-        "ids": [event.decision for event in events],
-        "nths": nth,
-        "versions": [event.model_version for event in events],
-        "bodies": [event.body for event in events],
-    }
-    cursor.execute(_APPEND_POSTGRES, values)
-    row = cursor.fetchone()
-    if row is None:
-        raise NotFoundError("the agent has been deleted") if expected is None else OvertakenError
-    return int(row[0]), int(row[1])
 
 
 def _missing(agent: str, seq: int) -> DamagedLogError:

@@ -24,7 +24,7 @@ from oclok.agent import Agent, Schema
 from oclok.agent.decision import Proposal
 from oclok.errors import InputError, OclokError, StorageError
 from oclok.oracles import oracle_from_json
-from oclok.policies import UCB, GPPolicy, Played, ThompsonSampling
+from oclok.policies import UCB, GPPolicy, ThompsonSampling
 from oclok.policies.gp import Discount, Window
 from oclok.service.decisions import Result, restored
 from oclok.service.learner import TRANSIENT, Learner
@@ -245,10 +245,7 @@ class Replica:
             if "schema" in (body := from_json(event.body)):
                 self.agent.adopt(Schema(body["schema"]))
         else:
-            decision, schema, oracle, step = restored(self.agent, event)
-            assert decision.offer is not None
-            played = Played(decision.offer.contexts, oracle, decision.offer.chosen)
-            self.agent.record(decision, schema, played, step)
+            self.agent.record(*restored(self.agent, event))
 
     def _apply_outcomes(self, event: Event) -> Result:
         body, decision = from_json(event.body), event.decision or ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +12,7 @@ from fastapi import Body, Depends, Header, Path, Query, Request, Response
 
 from oclok import __version__
 from oclok.service import answers, learned, requests, views
-from oclok.service.access import ROLES, Access
+from oclok.service.access import ROLES, Access, digest
 from oclok.service.background import Background
 from oclok.service.conditional import answered
 from oclok.service.decisions import RESULTS
@@ -168,7 +167,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         An `Idempotency-Key` stands in for an id that was left out.
         """
         if key is not None and request.id is None:
-            request.id = _digest(key)
+            request.id = digest(key)
         return decide(agent, request.model_dump())
 
     @call("POST", f"{AGENT}/decisions/batch", "decide", "decisions", status_code=201)
@@ -210,7 +209,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         agent: AgentPath, items: Annotated[requests.Observations, Body()], key: Once = None
     ) -> answers.ObservationsAnswer:
         """Learn outcomes of the past; all of them, or none, and once per `Idempotency-Key`."""
-        once = None if key is None else f"#{_digest(key)}"
+        once = None if key is None else f"#{digest(key)}"
         count = service.observe(agent, [item.model_dump() for item in items], once)
         return answers.ObservationsAnswer(learned=count)
 
@@ -279,7 +278,3 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return router
-
-
-def _digest(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()

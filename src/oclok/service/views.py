@@ -177,8 +177,8 @@ def _explained(replica: Replica, event: Event) -> dict[Any, dict[str, Any]]:
         return {}
     try:
         with replica.lock:
-            decision, _, oracle, _ = restored(replica.agent, event)
-            explanation = replica.agent.explain(decision.id, decision, oracle)
+            decision, _, played, _ = restored(replica.agent, event)
+            explanation = replica.agent.explain(decision.id, decision, played.oracle)
     except FeedbackError:
         return {}
     return {

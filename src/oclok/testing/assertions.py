@@ -8,12 +8,12 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from oclok.errors import OclokError, StorageError
-from oclok.persistence import Persistent, dumps
+from oclok.persistence import Persistent, Thing, dumps, loads
 from oclok.typing import ArrayLike, FloatArray
 
 
@@ -52,6 +52,13 @@ def saved(thing: Persistent) -> bytes:
         return dumps(thing)
     except StorageError as reason:
         raise AssertionError(f"{type(thing).__name__} cannot be saved: {reason}") from reason
+
+
+def reloaded(thing: Thing) -> Thing:
+    """Return an independent object in the same state: what a save and a load make of `thing`."""
+    twin = loads(saved(thing))
+    check(type(twin) is type(thing), f"saved as {type(thing)}, but loaded as {type(twin)}")
+    return cast("Thing", twin)
 
 
 def check_alike(one: Persistent, other: Persistent, what: str, tolerance: float = 1e-9) -> None:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import combinations, cycle, islice
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from oclok.errors import InfeasibleError, OracleError
 from oclok.oracles.base import Oracle
-from oclok.persistence import loads
-from oclok.testing.assertions import check, check_equal, check_refused, saved
+from oclok.testing.assertions import check, check_equal, check_refused, reloaded
 from oclok.typing import FloatArray, IntArray
 
 #: Brute force over the subsets of more base arms takes too long.
@@ -73,7 +72,7 @@ def check_oracle(
     count = _number_of_arms(oracle, arms)
     check(0 < oracle.alpha <= 1, f"alpha must be in (0, 1]; it is {oracle.alpha}")
     check(0 < oracle.beta <= 1, f"beta must be in (0, 1]; it is {oracle.beta}")
-    _saved_and_loaded(oracle)
+    reloaded(oracle)
     _check_bad_input(oracle, count)
 
     @cache
@@ -120,7 +119,7 @@ def _check_bad_input(oracle: Oracle, count: int) -> None:
 def _check_instance(oracle: Oracle, index: FloatArray, feasible: FeasibleOfSizes) -> list[bool]:
     """Check the answers to one index; return of each run whether it was good enough."""
     given = index.copy()
-    twin = _saved_and_loaded(oracle)
+    twin = reloaded(oracle)
     try:
         super_arm = oracle(index)
     except InfeasibleError:
@@ -151,12 +150,6 @@ def _check_instance(oracle: Oracle, index: FloatArray, feasible: FeasibleOfSizes
             sizes = range(answer.size, answer.size + 1)
         good.append(_is_good(oracle, index, answer, best(sizes)))
     return good
-
-
-def _saved_and_loaded(oracle: Oracle) -> Oracle:
-    twin = loads(saved(oracle))
-    check(type(twin) is type(oracle), f"saved as {type(oracle)}, but loaded as {type(twin)}")
-    return cast(Oracle, twin)
 
 
 def _check_answer(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> None:

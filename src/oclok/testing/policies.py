@@ -12,7 +12,6 @@ import numpy as np
 from oclok.decision import Decision
 from oclok.errors import FeedbackError, OracleError
 from oclok.oracles import Partition
-from oclok.persistence import loads
 from oclok.policies.base import Policy
 from oclok.testing.assertions import (
     bad_contexts,
@@ -21,6 +20,7 @@ from oclok.testing.assertions import (
     check_alike,
     check_equal,
     check_refused,
+    reloaded,
     saved,
     unchanged,
 )
@@ -287,7 +287,7 @@ def _check_saving(policy: Policy, rounds: _Rounds) -> None:
 def _check_learns_from_update(policy: Policy, rounds: _Rounds) -> None:
     rounds.play(policy, 2)
     decision = policy.select(rounds.contexts())
-    outcomes, twin = rounds.outcomes(decision), _twin(policy)
+    outcomes, twin = rounds.outcomes(decision), reloaded(policy)
     policy.update(decision, outcomes)
     twin.update(decision, -outcomes)
     wrong = "outcomes given to update leave no trace in the state: does _learn do anything?"
@@ -299,7 +299,7 @@ def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
 
     Over several rounds, as some of them may be spent on exploration whatever was seen.
     """
-    contexts, twin = rounds.contexts(), _twin(policy)
+    contexts, twin = rounds.contexts(), reloaded(policy)
     outcomes = np.sin(5 * contexts[:, 0])
     for one, sign in ((policy, 1.0), (twin, -1.0)):
         one.observe(np.repeat(contexts, SEEN, axis=0), np.repeat(sign * outcomes, SEEN))
@@ -310,10 +310,3 @@ def _check_learns_from_observe(policy: Policy, rounds: _Rounds) -> None:
             one.discard(one.select(contexts))
     wrong = "the index does not follow the outcomes seen: opposite outcomes moved it by"
     check(moved > 0, f"{wrong} {moved:.3g} in their direction. {IGNORES}")
-
-
-def _twin(policy: Policy) -> Policy:
-    """Return an independent policy in the same state, randomness included."""
-    twin = loads(saved(policy))
-    assert isinstance(twin, Policy)
-    return twin

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oclok.persistence import loads
 from oclok.posterior.base import Posterior
 from oclok.testing.assertions import (
     bad_contexts,
@@ -19,7 +18,7 @@ from oclok.testing.assertions import (
     check_close,
     check_equal,
     check_refused,
-    saved,
+    reloaded,
     unchanged,
 )
 from oclok.typing import FloatArray
@@ -162,20 +161,13 @@ def _check_copies(posterior: Posterior, data: _Data) -> None:
     with unchanged(posterior, "writing to `inducing`"):
         posterior.inducing[:] = 9.0
     posterior.predict(X[half:])
-    for name, other in (("copy", posterior.copy()), ("loaded copy", _loaded(posterior))):
-        twin = _loaded(posterior)
+    for name, other in (("copy", posterior.copy()), ("loaded copy", reloaded(posterior))):
+        twin = reloaded(posterior)
         _check_same(other, posterior, data.x, f"a {name}")
         with unchanged(posterior, f"an update of its {name}"):
             other.update(X[half:], y[half:])
         twin.update(X[half:], y[half:])
         _check_same(other, twin, data.x, f"a {name} that learned on")
-
-
-def _loaded(posterior: Posterior) -> Posterior:
-    loaded = loads(saved(posterior))
-    if type(loaded) is not type(posterior):
-        raise AssertionError(f"loading a saved posterior gave {type(loaded)}")
-    return loaded
 
 
 def _check_same(one: Posterior, other: Posterior, x: FloatArray, what: str) -> None:

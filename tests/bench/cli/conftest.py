@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from oclok.bench import cli, report
+from oclok.__main__ import main
+from oclok.bench import report
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +23,7 @@ def oclok(capsys):
 
     def run(*arguments):
         with pytest.raises(SystemExit) as exit_:
-            cli.main(arguments)
+            main(arguments)
         out, err = capsys.readouterr()
         return exit_.value.code or 0, out, err
 

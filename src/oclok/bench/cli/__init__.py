@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +11,7 @@ import typer
 from oclok import __version__
 from oclok.bench import datasets
 from oclok.bench.cli import run
-from oclok.errors import OclokError
 from oclok.service import cli as service_cli
-
-__all__ = ["app", "main"]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,15 +46,6 @@ def check(path: Annotated[Path, typer.Argument(help="A file or folder with data.
 
 
 app.add_typer(data_app, name="data", invoke_without_command=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line with `arguments`, those of the process if left out."""
-    try:
-        app(arguments, prog_name="oclok")
-    except OclokError as error:
-        print(f"oclok: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
 
 
 @app.callback(invoke_without_command=True)

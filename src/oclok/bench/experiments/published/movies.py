@@ -12,6 +12,7 @@ It maximises influence in a graph that takes movie i and user i for one node.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 
 from oclok.bench.problems.base import Round, bernoulli
 from oclok.bench.problems.movies import Movies, mean_outcome
-from oclok.oracles import Coverage
-from oclok.oracles.base import Oracle
+from oclok.oracles import Coverage, Solution
+from oclok.oracles.parametric import Deadline
 from oclok.typing import ArrayLike, FloatArray, IntArray
 
 #: R. TIM+ with ε = 0.1 draws about 100,000 RR sets in a round with 200 nodes: 500 for each.
@@ -98,7 +99,7 @@ class PublishedMovies(Movies):
         profiles[is_new] = sums[is_new] / counts[is_new, None]
 
 
-class SharedNumbers(Oracle):
+class SharedNumbers(Coverage):
     """Choose k nodes of large influence, where left node i and right node i are the same node.
 
     Influence spreads from a chosen node over any number of edges, each live with the
@@ -119,24 +120,13 @@ class SharedNumbers(Oracle):
     def __init__(
         self, left: ArrayLike, right: ArrayLike, k: int, seed: int | np.random.SeedSequence = 0
     ) -> None:
-        self.left = np.asarray(left, dtype=np.intp)
-        self.right = np.asarray(right, dtype=np.intp)
-        self.k = k
-        self.size = self.left.size
-        self._coverage = Coverage(self.left, self.right, k, solver="greedy")
+        super().__init__(left, right, k, solver="greedy")
         self._entropy = tuple(np.random.default_rng(seed).integers(2**32, size=4).tolist())
 
-    def value(self, means: ArrayLike, super_arm: ArrayLike) -> float:
-        """Return the expected number of right nodes that the edges of `super_arm` activate."""
-        return self._coverage.value(means, super_arm)
-
-    def is_feasible(self, super_arm: ArrayLike) -> bool:
-        """Return whether `super_arm` is all edges of at most k left nodes."""
-        return self._coverage.is_feasible(super_arm)
-
-    def _solve(self, index: FloatArray) -> IntArray:
-        nodes = greedy(influences(self.left, self.right, index, self._entropy), self.k)
-        return np.flatnonzero(np.isin(self.left, nodes))
+    def _search(self, index: FloatArray, deadline: Deadline) -> Solution:
+        left, right = np.asarray(self.left, np.intp), np.asarray(self.right, np.intp)
+        nodes = greedy(influences(left, right, index, self._entropy), self.k)
+        return Solution(np.flatnonzero(np.isin(left, nodes)), math.inf)
 
 
 def influences(
