@@ -148,6 +148,7 @@ def test_the_log_of_calls_rebuilds_an_agent() -> None:
         (lambda agent: agent.decide(POOL, oracle=5), "oracle must be"),
         (lambda agent: agent.decide(POOL, id=5), "id must be a string"),
         (lambda agent: agent.observe(POOL, [1.0]), "outcomes must have shape"),
+        (lambda agent: agent.decide(POOL, id=""), "not empty"),
         (lambda agent: agent.observe({"a": {"x": 1.0}}, [1.0]), "missing: 'y', 'city'"),
     ],
 )

@@ -153,8 +153,8 @@ class Agent(Persistent):
                 baseline, if that is "chosen".
             unit: keeps a user, say, in the same group; the decision's id if left out.
         """
-        if id is not None and not isinstance(id, str):
-            raise InputError(f"id must be a string; got {id!r}")
+        if id is not None and not (isinstance(id, str) and id):
+            raise InputError(f"id must be a string, and not empty; got {id!r}")
         offered = as_arms(arms).joined(context)
         with self._lock:
             self._tick()
