@@ -147,8 +147,8 @@ def test_the_log_of_calls_rebuilds_an_agent() -> None:
         (lambda agent: agent.decide(POOL, exclude=["nobody"]), "exclude must name arms"),
         (lambda agent: agent.decide(POOL, oracle=5), "oracle must be"),
         (lambda agent: agent.decide(POOL, id=5), "id must be a string"),
-        (lambda agent: agent.observe(POOL, [1.0]), "outcomes must have shape"),
         (lambda agent: agent.decide(POOL, id=""), "not empty"),
+        (lambda agent: agent.observe(POOL, [1.0]), "outcomes must have shape"),
         (lambda agent: agent.observe({"a": {"x": 1.0}}, [1.0]), "missing: 'y', 'city'"),
     ],
 )
@@ -175,6 +175,12 @@ def test_a_first_decision_that_fails_leaves_no_schema_behind() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict) -> None:
     with pytest.raises((InputError, OracleError)):
         new_agent(**settings)
+
+
+@pytest.mark.parametrize("seed", ["0", 1.5, -1])
+def test_a_seed_is_a_number_from_zero(seed: object) -> None:
+    with pytest.raises(InputError, match="seed must be an integer of at least 0"):
+        Agent(oracle=TopK(1), seed=seed)  # type: ignore[arg-type]
 
 
 def test_features_can_be_given() -> None:

@@ -113,7 +113,7 @@ class Agent(Persistent):
             raise InputError(f"policy must be an oclok.policies.Policy; got {policy!r}")
         self.oracle = oracle if oracle is None else as_oracle(oracle)
         if policy is None:
-            model = None if seed is None else MixturePosterior(seed=seed)
+            model = None if seed is None else MixturePosterior(seed=as_count(seed, "seed", least=0))
             policy = UCB(posterior=model, outcome_range=outcome_range)
         self.policy = policy
         self.mode: Literal["live", "shadow"] = mode
