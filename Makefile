@@ -87,4 +87,4 @@ compare: .venv-compare/ready
 	touch $@
 
 clean:
-	rm -rf site dist .venv .venv-demo .venv-release .venv-bench .venv-oldest .venv-compare demo results build
+	rm -rf site jupyter_execute dist .venv .venv-demo .venv-release .venv-bench .venv-oldest .venv-compare demo results build

@@ -17,6 +17,7 @@ from oclok.policies import UCB, BayesUCB, OClokUCB, Random, ThompsonSampling
 from oclok.service.learner import Learner
 
 POOL = {f"w{i}": {"x": 0.1 * i, "y": float(i % 3), "city": "abc"[i % 3]} for i in range(12)}
+FRAME = pd.DataFrame.from_dict(POOL, orient="index")
 
 
 def new_agent(**settings: object) -> Agent:
@@ -147,7 +148,9 @@ def test_the_log_of_calls_rebuilds_an_agent() -> None:
         (lambda agent: agent.decide(POOL, exclude=["nobody"]), "exclude must name arms"),
         (lambda agent: agent.decide(POOL, oracle=5), "oracle must be"),
         (lambda agent: agent.decide(POOL, id=5), "id must be a string"),
+        (lambda agent: agent.decide(POOL, id=""), "not empty"),
         (lambda agent: agent.observe(POOL, [1.0]), "outcomes must have shape"),
+        (lambda agent: agent.observe(FRAME, FRAME["y"][::-1]), "in the order of arms"),
         (lambda agent: agent.observe({"a": {"x": 1.0}}, [1.0]), "missing: 'y', 'city'"),
     ],
 )
@@ -174,6 +177,19 @@ def test_a_first_decision_that_fails_leaves_no_schema_behind() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict) -> None:
     with pytest.raises((InputError, OracleError)):
         new_agent(**settings)
+
+
+@pytest.mark.parametrize("seed", ["0", 1.5, -1])
+def test_a_seed_is_a_number_from_zero(seed: object) -> None:
+    with pytest.raises(InputError, match="seed must be an integer of at least 0"):
+        Agent(oracle=TopK(1), seed=seed)  # type: ignore[arg-type]
+
+
+def test_outcomes_of_the_past_may_have_an_index_of_their_own() -> None:
+    series, values = new_agent(), new_agent()
+    series.observe(FRAME, FRAME["y"].reset_index(drop=True))
+    values.observe(FRAME, FRAME["y"].tolist())
+    assert dumps(series) == dumps(values)
 
 
 def test_features_can_be_given() -> None:

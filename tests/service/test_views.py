@@ -29,7 +29,7 @@ def test_the_worst_finding_decides_and_says_what_to_do_in_terms_of_the_api():
 def test_a_few_outcomes_are_too_early_unless_something_is_wrong():
     few = calibrate(np.zeros(3), np.ones(3))
     assert views.verdict([], few).level == "grey"
-    assert "3 of 50" in views.verdict([], few).summary
+    assert "3 of 50 outcomes were foreseen" in views.verdict([], few).summary
     assert views.verdict([Finding("constant", "info", "")], CALM).level == "green"
     assert views.verdict([Finding("quarantine", "warning", "x")], few).level == "amber"
 

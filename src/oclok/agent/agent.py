@@ -34,7 +34,7 @@ from oclok.agent.rollout import Choice, Rollout
 from oclok.agent.schema import Schema
 from oclok.agent.shadow import Comparison, Shadow
 from oclok.decision import Propensities
-from oclok.errors import InputError
+from oclok.errors import InputError, OutcomeError
 from oclok.oracles.base import Oracle, as_oracle
 from oclok.persistence import Persistent
 from oclok.policies import UCB, Played, Policy
@@ -113,7 +113,7 @@ class Agent(Persistent):
             raise InputError(f"policy must be an oclok.policies.Policy; got {policy!r}")
         self.oracle = oracle if oracle is None else as_oracle(oracle)
         if policy is None:
-            model = None if seed is None else MixturePosterior(seed=seed)
+            model = None if seed is None else MixturePosterior(seed=as_count(seed, "seed", least=0))
             policy = UCB(posterior=model, outcome_range=outcome_range)
         self.policy = policy
         self.mode: Literal["live", "shadow"] = mode
@@ -153,8 +153,8 @@ class Agent(Persistent):
                 baseline, if that is "chosen".
             unit: keeps a user, say, in the same group; the decision's id if left out.
         """
-        if id is not None and not isinstance(id, str):
-            raise InputError(f"id must be a string; got {id!r}")
+        if id is not None and not (isinstance(id, str) and id):
+            raise InputError(f"id must be a string, and not empty; got {id!r}")
         offered = as_arms(arms).joined(context)
         with self._lock:
             self._tick()
@@ -302,9 +302,11 @@ class Agent(Persistent):
     def observe(self, arms: Any, outcomes: ArrayLike) -> None:
         """Learn from the past: `arms`, as for `decide`, and the outcome of each, in their order.
 
-        Outcomes that cannot be right given the others are refused, and nothing is learned.
+        Outcomes that cannot be right given the others are refused, and nothing is learned. So is a
+        Series that has the arms' ids in another order.
         """
         offered = as_arms(arms)
+        _check_order(outcomes, offered.ids)
         y = as_outcomes(outcomes, len(offered))
         with self._lock:
             self._tick()
@@ -568,3 +570,16 @@ class Agent(Persistent):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self._set_up(time.time)
+
+
+def _check_order(outcomes: Any, ids: list[ArmId]) -> None:
+    """Raise if `outcomes` is a pandas Series that has ids of the arms in another order."""
+    index = getattr(outcomes, "index", None)
+    if index is None or callable(index):  # of a list, it is a method
+        return
+    labels = index.tolist()
+    if labels != ids and not set(labels).isdisjoint(ids):
+        raise OutcomeError(
+            "outcomes must be in the order of arms; the index of this Series is another: reindex "
+            "it, or pass outcomes.to_numpy() if only its index is wrong"
+        )

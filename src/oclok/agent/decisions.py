@@ -199,7 +199,7 @@ class Decisions(Persistent):
         if row is None:
             raise FeedbackError(
                 f"decision {decision!r} is unknown: this agent did not make it, or it was settled "
-                f"more than {self.remember:,} settled decisions ago"
+                f"more than {self.remember:,} decisions ago"
             )
         chosen = self._chosen(row)
         table = self._tables

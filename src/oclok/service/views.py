@@ -110,8 +110,8 @@ def verdict(findings: list[health.Finding], judged: calibration.Calibration) -> 
     if judged.verdict == "too early":
         return answers.Verdict(
             level="grey",
-            summary=f"{str(judged).capitalize()}.",
-            action="Send outcomes with POST …/outcomes.",
+            summary=f"{str(judged).capitalize()} were foreseen.",
+            action="Send outcomes with POST …/outcomes; the first ones only teach the model.",
         )
     return answers.Verdict(level="green", summary="All is well.")
 
