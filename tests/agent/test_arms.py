@@ -19,6 +19,7 @@ from oclok.agent.arms import (
     is_missing,
     is_time,
 )
+from oclok.agent.schema import Schema, Timestamp
 from oclok.errors import ColumnError, InputError
 
 
@@ -130,6 +131,23 @@ def test_a_missing_time_of_pandas_is_missing() -> None:
     hours = as_hours([pd.NA, pd.NaT, pd.Timestamp("2026-01-05 07:30")])
     assert np.isnan(hours).tolist() == [True, True, False]
     assert is_missing(pd.NA)
+
+
+@pytest.mark.parametrize("kind", ["date32[day][pyarrow]", "timestamp[us][pyarrow]", object])
+@pytest.mark.parametrize("rows", [2, 2 * MOST_BY_CELL])
+def test_dates_are_times(kind: str, rows: int) -> None:
+    days = pd.Series([datetime.date(2026, 1, 5), datetime.date(2026, 1, 6)] * (rows // 2))
+    arms = as_arms(pd.DataFrame({"day": days.astype(kind)}))
+    assert (
+        as_hours(arms.column("day"))[:2].tolist() == as_hours(["2026-01-05", "2026-01-06"]).tolist()
+    )
+    assert isinstance(Schema.infer(arms).features["day"], Timestamp)
+
+
+@pytest.mark.parametrize("wrong", [pd.DataFrame({"x": [1.0]}), [1], "x"])
+def test_a_context_that_is_no_dict_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match="context must be a dict"):
+        as_arms({"a": {"y": 1.0}}).joined(wrong)  # type: ignore[arg-type]
 
 
 def test_a_short_frame_is_read_as_a_long_one() -> None:

@@ -154,7 +154,11 @@ def test_a_number_that_did_not_vary_at_first_keeps_a_sensible_scale(constant: fl
     ("feature", "column", "message"),
     [
         (Number(mean=0, scale=1), ["3.5"], "expected a number; got '3.5'"),
-        (Number(mean=0, scale=1), [1.0, float("inf")], "expected a finite number; got inf"),
+        (
+            Number(mean=0, scale=1),
+            [1.0, float("inf")],
+            "expected a finite number, up to 1e100; got inf",
+        ),
         (Number(mean=0, scale=1, missing=False), [None], "expected a value"),
         (Boolean(), [2], "expected True or False; got 2"),
         (Category(values=("a",)), [1.5], "expected a string or an integer; got 1.5"),
@@ -328,8 +332,9 @@ def test_an_error_names_feature_and_arm() -> None:
     [
         (
             {"a": {"x": 1.0}, "b": {"x": "1"}},
-            "feature 'x': expected values of one kind; got float, str",
+            "feature 'x': expected numbers, .* or lists, of one kind; got float, str",
         ),
+        ({"a": {}, "b": {}}, "arms must have a feature"),
         (
             {"a": {"x": [1.0]}, "b": {"x": [1.0, 2.0]}},
             "feature 'x' of arm 'b': expected a list of 1",

@@ -412,10 +412,13 @@ class Agent(Persistent):
         oracle: Oracle | None,
         deadline: float | None,
         default_outcome: float | None,
-        **rollout: Any,
+        mode: Literal["live", "shadow"],
+        holdout: float = 0.0,
+        baseline: str | Mapping[str, Any] | None = None,
+        guard: float | None = None,
     ) -> None:
-        """Change settings from now on, also those of `roll_out`; what was learned stays."""
-        self.roll_out(**rollout)
+        """Change settings from now on; what was learned stays. See `roll_out` for the lift."""
+        self.roll_out(mode, holdout, baseline, guard)
         self._feedback.set_deadline(deadline, default_outcome)
         self.oracle = oracle
 

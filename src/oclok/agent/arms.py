@@ -67,6 +67,13 @@ class Arms:
 
     def joined(self, context: Mapping[str, Any] | None) -> Arms:
         """Return the arms with features that are the same for all of them."""
+        if context is None:
+            return self
+        if not isinstance(context, Mapping):
+            raise InputError(
+                "context must be a dict {feature: value} that all arms share; got "
+                f"{type(context).__name__}"
+            )
         if not context:
             return self
         both = [name for name in context if name in self._known]
@@ -150,7 +157,7 @@ def _from_series(series: Any) -> Column:
     if isinstance(dtype, np.dtype):
         if dtype.kind in "biufM":
             return np.asarray(series)
-    elif dtype.kind == "M":  # with a time zone: its own clock counts
+    elif dtype.kind == "M" and not hasattr(dtype, "pyarrow_dtype"):  # its own clock counts
         return np.asarray(series.dt.tz_localize(None))
     elif dtype.kind in "iuf" and not hasattr(series, "cat"):
         return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
@@ -214,7 +221,8 @@ def as_numbers(column: Column) -> FloatArray:
         x = np.array([_as_number(value, position) for position, value in enumerate(column)])
     if np.count_nonzero(np.abs(x) > LARGEST_CONTEXT):
         position = int(np.argmax(np.abs(x) > LARGEST_CONTEXT))
-        raise ColumnError(f"expected a finite number; got {x[position]}", position)
+        most = f"{LARGEST_CONTEXT:g}".replace("+", "")
+        raise ColumnError(f"expected a finite number, up to {most}; got {x[position]}", position)
     return x
 
 
@@ -285,7 +293,7 @@ def is_time(value: Any) -> bool:
     """Return whether a value is a time, or a text that starts as ISO 8601 times do."""
     if isinstance(value, str):
         return len(value) >= 10 and value[4] == value[7] == "-" and _parsed(value) is not None
-    return isinstance(value, datetime.datetime | np.datetime64)
+    return isinstance(value, datetime.date | np.datetime64)
 
 
 def _is_plain(column: Column, types: tuple[type, ...]) -> bool:
@@ -336,6 +344,8 @@ def _as_time(value: Any, position: int) -> datetime.datetime | None:
             time = time.astype("datetime64[us]").item()
     if isinstance(time, datetime.datetime):
         return time.replace(tzinfo=None) if time.tzinfo else time
+    if isinstance(time, datetime.date):
+        return datetime.datetime(time.year, time.month, time.day)
     raise ColumnError(f"expected a time, or an ISO 8601 text; got {_short(value)}", position)
 
 

@@ -104,6 +104,8 @@ class Schema(Persistent):
     @classmethod
     def infer(cls, arms: Arms) -> Schema:
         """Return a schema for arms like these; any value may be missing later."""
+        if not arms.names:
+            raise InputError("arms must have a feature each; they have no column")
         kinds = _for_each(arms.names, arms, lambda name, column: _inferred(column))
         if all(isinstance(kind, Ignored) for kind in kinds.values()):
             kinds = dict.fromkeys(kinds, Category())  # names are better than nothing
@@ -477,7 +479,9 @@ def _inferred(column: Column) -> Feature:
     if all(is_list(value) for value in values):
         return Vector()
     seen = ", ".join(sorted(t.__name__ for t in types))
-    raise ColumnError(f"expected values of one kind; got {seen}")
+    raise ColumnError(
+        f"expected numbers, truth values, texts, times or lists, of one kind; got {seen}"
+    )
 
 
 def _location(x: FloatArray) -> tuple[list[float], list[float]]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from oclok.errors import ContextError, InputError, NumericalError
 from oclok.typing import ArrayLike, FloatArray
@@ -51,7 +51,10 @@ def information_gain(kernel: Kernel, contexts: ArrayLike, noise_std: float) -> f
     X = as_contexts(contexts)
     _check_noise(kernel, X, len(X), noise_variance)
     K = kernel(X)
-    L = cholesky(np.eye(len(K)) + K / noise_variance, lower=True, check_finite=False)
+    try:
+        L = cholesky(np.eye(len(K)) + K / noise_variance, lower=True, check_finite=False)
+    except LinAlgError:
+        raise _too_small(len(K), noise_variance) from None
     return float(np.sum(np.log(np.diag(L))))
 
 
@@ -154,7 +157,10 @@ class _Observed:
         self._diagonal.append(math.sqrt(self.variances[u] + noise))
         row = self._kernel(self._X[u : u + 1], self._X)[0] - self._W[:n, u] @ self._W[:n]
         self._W[n] = row / self._diagonal[-1]
-        self.variances = np.maximum(self.variances - self._W[n] ** 2, 0.0)
+        left = self.variances - self._W[n] ** 2
+        if left.min() < -noise:
+            raise _too_small(n + 1, noise)
+        self.variances = np.maximum(left, 0.0)
 
     def variances_of_chosen(self) -> FloatArray:
         """Return the variances, shape (n,), of f where it was observed, in that order.
@@ -181,13 +187,14 @@ def _as_rounds(rounds: Sequence[ArrayLike]) -> list[FloatArray]:
 
 
 def _check_noise(kernel: Kernel, X: FloatArray, count: int, noise_variance: float) -> None:
-    """Raise a `NumericalError` if the rounding of K, N·eps·k(x, x), counts beside σ².
-
-    Where it does not, I + σ⁻²K has a Cholesky factor, and no variance falls below -σ².
-    """
+    """Raise a `NumericalError` if the rounding of K, N·eps·k(x, x), counts beside σ²."""
     rounding = np.finfo(np.float64).eps * count * np.max(kernel.diag(X))
     if rounding > LARGEST_ROUNDING * noise_variance:
-        raise NumericalError(
-            f"noise_std={math.sqrt(noise_variance):g} is too small for double precision: K + σ²I "
-            f"of {count} contexts is K in floats; give a larger noise_std"
-        )
+        raise _too_small(count, noise_variance)
+
+
+def _too_small(count: int, noise_variance: float) -> NumericalError:
+    return NumericalError(
+        f"noise_std={math.sqrt(noise_variance):g} is too small for double precision: K + σ²I of "
+        f"{count} contexts is K in floats; give a larger noise_std"
+    )
