@@ -126,6 +126,13 @@ def test_an_arm_known_to_succeed_is_not_passed_over_for_one_that_might() -> None
         assert policy.select([[0.0], [9.0]]).super_arm == [0]
 
 
+def test_decisions_before_the_first_outcome_differ() -> None:
+    policy, arms = UCB(oracle=TopK(5)), RNG.random((50, 2))
+    chosen = {int(arm) for _ in range(20) for arm in policy.select(arms).super_arm}
+    assert len(chosen) > 35  # 44 of 50 if drawn anew in each round
+    assert UCB(oracle=TopK(5)).select(arms).super_arm.tolist() == [0, 1, 2, 3, 4]
+
+
 def test_an_end_that_only_arms_alike_have_met_is_put_to_the_test() -> None:
     # The outcome is the day of the week. Fridays looked best at first, and chosen ever since, they
     # met the same outcome so often that it looks like the largest one possible.

@@ -41,7 +41,7 @@ EXPLORING_WIDTH, EXPLORERS = 2.0, 2.0
 GOLDEN_RATIO = 0.5 * (math.sqrt(5) - 1)
 #: A model that doubts itself is tested in rounds that are powers of this, from the second on.
 TEST = 3
-#: Weight of the mean in capped indices, which breaks ties between those at the cap.
+#: What breaks ties: the weight of the mean in capped indices, or of draws before any outcome.
 TIE = 1e-6
 #: Indices are capped this share of the range below its end: a model that has seen an arm succeed
 #: still expects a little less than the largest outcome, and unknown arms must not pass it by that.
@@ -204,6 +204,9 @@ class UCB(UCBPolicy):
     outcome that is possible, less 5% of the range; after 200 outcomes an arm that explores does not
     promise more than the largest of the latest 200 either. Ties go by the mean.
 
+    As long as decisions wait for the very first outcome, which arms are chosen changes from round
+    to round: nothing tells them apart, and later each of them will have told something.
+
     A model that learned from arms it chose can be wrong about all others. In rounds 9, 27, 81, …,
     while the posterior `is_doubtful`, the one arm that explores is the most uncertain on offer.
 
@@ -245,8 +248,13 @@ class UCB(UCBPolicy):
 
     def _upper_bound(self, f: Prediction, t: int, arms: int) -> Belief:
         belief = super()._upper_bound(f, t, arms)
+        if self._width is not None or self.condition_on_chosen:
+            return belief
+        if self.awaited and not len(self.posterior):
+            draw = TIE * np.random.default_rng(t).random(arms)
+            return replace(belief, index=belief.index + draw)
         explorers = min(self._explorers(t), arms)
-        if self._width is not None or self.condition_on_chosen or not explorers:
+        if not explorers:
             return belief
         best = math.inf if self._is_early else float(self.posterior.outcomes[-EARLY:].max())
         wide = _capped(f.mean + EXPLORING_WIDTH * f.std, f.mean, min(best, self._ceiling))
