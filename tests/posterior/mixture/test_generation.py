@@ -1,4 +1,4 @@
-"""How a generation catches up, and how kernels are chosen for it."""
+"""How a generation catches up, and what outcomes kernels are fitted to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.mixture.basis import GivenKernel
-from oclok.posterior.mixture.generation import PER_UPDATE, Generation, Search, sampled, unit_of
+from oclok.posterior.mixture.generation import PER_UPDATE, Generation, sampled, unit_of
 from oclok.posterior.mixture.members import Member
 from oclok.posterior.mixture.relevance import MOST
 from oclok.posterior.observations import Observations
@@ -36,17 +36,6 @@ def test_it_learns_the_past_bit_by_bit_and_outpaces_what_comes():
         + made.unit * made.members[0].regression.moments(made.members[0].regression.features(X))[0]
     )
     assert np.corrcoef(mean, np.sin(30 * X[:, 0]))[0, 1] > 0.95
-
-
-def test_of_given_kernels_those_stay_that_foresee_a_sample():
-    candidates = [(Covariance(RBF(scale)), ratio) for scale in (0.05, 3.0) for ratio in (0.05, 9.0)]
-    search = Search(None, candidates, sampled(known(), np.ones(300), np.random.default_rng(0)), 5.0)
-    while not search.is_done:
-        search.advance()
-    kept = search.members()
-    assert [(m.regression.prior.covariance.kernel.length_scale, m.ratio) for m in kept] == [
-        (0.05, 0.05)
-    ]
 
 
 def test_a_sample_is_limited():

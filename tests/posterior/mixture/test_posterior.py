@@ -71,6 +71,16 @@ def test_weights_mean_std_and_covariance_are_those_of_a_dense_mixture():
     np.testing.assert_allclose(posterior.covariance(x), covariance, rtol=1e-3, atol=1e-5)
 
 
+def test_of_given_kernels_those_stay_that_may_be_right():
+    X = np.random.default_rng(0).random((100, 1))
+    posterior = MixturePosterior([RBF(0.05), RBF(3.0)], [0.05, 9.0])
+    posterior.update(X, np.sin(30 * X[:, 0]))
+    (weight, kernel, _), *others = posterior.members
+    assert not others
+    assert weight == 1.0
+    assert kernel.k2.length_scale == 0.05
+
+
 def test_outcomes_one_by_one_give_what_outcomes_at_once_give():
     """Up to the constant, which is that of the first update: a wide prior makes up for it."""
     X, y, x = data()

@@ -1,9 +1,4 @@
-"""What a mixture has learned: members for outcomes standardised once; and the making of the next.
-
-Whenever the outcomes have doubled, the next generation is made: columns are mapped anew, kernels
-are fitted or chosen on a sample of the outcomes, and the members learn the past. It is done a step
-per update, so that no round stalls, and then takes over.
-"""
+"""What a mixture has learned: members for outcomes standardised once, which may learn the past."""
 
 from __future__ import annotations
 
@@ -13,27 +8,17 @@ from itertools import repeat
 import numpy as np
 
 from oclok.persistence import Persistent
-from oclok.posterior.kernels import Covariance
-from oclok.posterior.mixture.basis import Features, GivenKernel
-from oclok.posterior.mixture.columns import ColumnMap
-from oclok.posterior.mixture.members import Member, weights_of
-from oclok.posterior.mixture.relevance import (
-    MOST,
-    RelevanceFit,
-    RelevanceKernel,
-)
+from oclok.posterior.mixture.basis import Features
+from oclok.posterior.mixture.members import Member
+from oclok.posterior.mixture.relevance import MOST
 from oclok.posterior.observations import Observations
 from oclok.typing import FloatArray
 
-#: Gradient steps per update: at most so many, and fewer for more outcomes: steps times outcomes.
-MOST_STEPS, FIT_WORK = 12, 600
 #: Outcomes that members of a new generation learn per update: so many, or a multiple of those that
 #: came.
 PER_UPDATE, CATCH_UP = 64, 4
 #: Outcomes of the first rounds, when arms are chosen almost at random.
 EARLY = 20
-#: Members that a new generation of given kernels keeps at most, and the least of their weights.
-SURVIVORS, LEAST = 4, 1e-3
 
 
 class Generation(Persistent):
@@ -87,56 +72,6 @@ class Generation(Persistent):
         if rows.stop > rows.start:
             X, y, weights = known.at(rows)
             self.learn(X, y, weights, worth[rows])
-
-
-class Search(Persistent):
-    """The choice of kernels for the next generation, a step at a time.
-
-    Args:
-        columns: the map of contexts of the default kernel; None if kernels are given.
-        candidates: given kernels and noise ratios.
-        sample: contexts, outcomes and weights of a sample.
-        unit: of the outcomes.
-    """
-
-    def __init__(
-        self,
-        columns: ColumnMap | None,
-        candidates: list[tuple[Covariance, float]],
-        sample: tuple[FloatArray, FloatArray, FloatArray],
-        unit: float,
-    ) -> None:
-        X, y, weights = sample
-        self._sample = [X, (y - y.mean()) / unit, weights]
-        self._fit = None if columns is None else RelevanceFit(columns, *self._sample)
-        self._left = [Member(GivenKernel(kernel), ratio) for kernel, ratio in candidates]
-        self._tried: list[Member] = []
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing is left to try."""
-        return not (self._left or (self._fit is not None and self._fit.steps_left))
-
-    def advance(self) -> None:
-        """Do a step's work."""
-        if self._fit is not None:
-            for _ in range(max(1, min(MOST_STEPS, FIT_WORK // self._fit.size))):
-                if self._fit.steps_left:
-                    self._fit.advance()
-        elif self._left:
-            member = self._left.pop(0)
-            member.learn(*self._sample)
-            self._tried.append(member)
-
-    def members(self) -> list[Member]:
-        """Return new members of the kernels that were found."""
-        if self._fit is not None:
-            kernel = RelevanceKernel(self._fit.columns, self._fit.best)
-            return [Member(kernel, kernel.noise)]
-        weights = weights_of(self._tried)
-        best = np.argsort(-weights, kind="stable")[:SURVIVORS]
-        kept = [self._tried[n] for n in sorted(best) if weights[n] >= LEAST * weights.max()]
-        return [Member(member.regression.prior, member.ratio) for member in kept]
 
 
 def unit_of(y: FloatArray) -> float:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,13 +33,13 @@ from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import std_of
 from oclok.posterior.mixture.basis import GivenKernel
 from oclok.posterior.mixture.columns import ColumnMap, Offered
-from oclok.posterior.mixture.generation import Generation, Search, sampled, unit_of
+from oclok.posterior.mixture.generation import Generation, sampled, unit_of
 from oclok.posterior.mixture.members import Member, moments, weights_of
 from oclok.posterior.mixture.memory import Memory
 from oclok.posterior.mixture.outcomes import OutcomeKind
 from oclok.posterior.mixture.prediction import MixturePrediction
 from oclok.posterior.mixture.predictive import Predictive
-from oclok.posterior.mixture.relevance import RelevanceKernel, prior_theta
+from oclok.posterior.mixture.relevance import RelevanceFit, RelevanceKernel, prior_theta
 from oclok.posterior.mixture.stacking import Stack
 from oclok.posterior.mixture.trees import TREES, ExtraTrees
 from oclok.posterior.observations import Observations
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 #: Noise variances of given kernels, where f has the kernel's variance.
 NOISE_RATIOS = (0.003, 0.03, 0.3)
+#: Members of given kernels that have less than this share of the largest weight are dropped.
+UNLIKELY = 1e-9
 #: Up to this many outcomes everything is made anew with each update. The first fit comes then,
 #: and another one whenever outcomes have doubled.
 FIRST_FIT = 20
@@ -108,7 +111,7 @@ class MixturePosterior(Posterior):
         self.observations = Observations()
         self._offered = Offered(seed)
         self._generation: Generation | None = None
-        self._search: Search | None = None
+        self._fit: RelevanceFit | None = None
         self._next: Generation | None = None
         self._next_fit = FIRST_FIT
         self._forest = ExtraTrees(seed)
@@ -295,10 +298,14 @@ class MixturePosterior(Posterior):
         if self._kernels is None:
             self._before.extend(self._memory.add(X, y, w))
             self._grow(X, y, w)
+            if not self.is_resting:
+                self._prepare(len(y))
         else:
             self._before.extend(np.zeros(len(y)))
-        if not self.is_resting:
-            self._work(len(y))
+            members = self._generation.members
+            weights = weights_of(members)
+            likely = weights > UNLIKELY * weights.max()
+            self._generation.members = list(compress(members, likely))
         self._version = object()
 
     def innovations(self, contexts: ContextsLike, outcomes: ArrayLike) -> Innovations:
@@ -362,8 +369,8 @@ class MixturePosterior(Posterior):
 
     def maintain(self) -> None:
         """Finish the next generation if one is under way."""
-        while self._search is not None or self._next is not None:
-            self._work(len(self))
+        while self._fit is not None or self._next is not None:
+            self._prepare(len(self))
             self._version = object()
 
     def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Posterior:
@@ -466,21 +473,26 @@ class MixturePosterior(Posterior):
         """What outcomes so far are worth, shape (N,): less where their contexts had returned."""
         return self._memory.weights(self._before.array)
 
-    def _work(self, new: int) -> None:
-        """Do a part of the next generation if it is time, after an update of `new` outcomes."""
-        if self._search is None and self._next is None and len(self) >= self._next_fit:
+    def _prepare(self, new: int) -> None:
+        """Do a part of the next generation if it is time, after an update of `new` outcomes.
+
+        Whenever the outcomes have doubled, columns are mapped anew, a kernel is fitted to a sample,
+        and its member learns the past. That is done a step per update, so that no round stalls.
+        """
+        known = self.observations
+        if self._fit is None and self._next is None and len(self) >= self._next_fit:
             self._next_fit = 2 * len(self)
-            columns = None if self._kernels is not None else ColumnMap(self._reference())
-            sample = sampled(self.observations, self._worth, self._rng)
-            unit = unit_of(self.observations.outcomes)
-            self._search = Search(columns, self._candidates(), sample, unit)
-        if self._search is not None:
-            self._search.advance()
-            if self._search.is_done:
-                self._next = Generation(self._search.members(), self.observations.outcomes)
-                self._search = None
+            X, y, weights = sampled(known, self._worth, self._rng)
+            y = (y - y.mean()) / unit_of(known.outcomes)
+            self._fit = RelevanceFit(ColumnMap(self._reference()), X, y, weights)
+        if self._fit is not None:
+            self._fit.advance()
+            if not self._fit.steps_left:
+                kernel = self._fit.kernel
+                self._next = Generation([Member(kernel, kernel.noise)], known.outcomes)
+                self._fit = None
         elif self._next is not None:
-            self._next.catch_up(self.observations, self._worth, new)
+            self._next.catch_up(known, self._worth, new)
             if self._next.learned == len(self):
                 self._generation, self._next = self._next, None
 

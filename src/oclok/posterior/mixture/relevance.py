@@ -38,6 +38,8 @@ RELEVANCE, VARIANCE, NOISE = (2.0, 2.0), (0.3, 1.3), (0.1, 1.3)
 LEAST_NOISE, REACH = 0.01, 5.0
 #: Outcomes that a fit looks at, and its gradient steps.
 MOST, STEPS = 256, 24
+#: Steps at a time: at most so many, and fewer for more outcomes: steps times outcomes.
+AT_ONCE, WORK = 12, 600
 
 
 class RelevanceKernel(Persistent):
@@ -127,13 +129,18 @@ class RelevanceFit(Persistent):
         self._step, self._slope = np.full(D + 4, 0.3), np.zeros(D + 4)
         self.steps_left = STEPS
 
-    @property
-    def size(self) -> int:
-        """How many outcomes it looks at."""
-        return len(self._y)
-
     def advance(self) -> None:
-        """Take one step."""
+        """Take some steps."""
+        for _ in range(max(1, min(AT_ONCE, WORK // len(self._y)))):
+            if self.steps_left:
+                self._climb()
+
+    @property
+    def kernel(self) -> RelevanceKernel:
+        """The best kernel so far."""
+        return RelevanceKernel(self.columns, self.best)
+
+    def _climb(self) -> None:
         self.steps_left -= 1
         value, slope = self.log_posterior(self._theta)
         if not math.isfinite(value):
