@@ -17,7 +17,7 @@ from benchmarks.report import Result, Row, Target, say, table
 from oclok.oracles import TopK
 from oclok.policies import UCB, Discount, Window
 
-RUNS, ROUNDS, ARMS, K, D = 8, 300, 40, 5, 4
+RUNS, ROUNDS, ARMS, K, D = 16, 300, 40, 5, 4
 NOISE_STD = 0.1
 #: The constants of the default were chosen on seeds below this one.
 FIRST_SEED = 5_000
