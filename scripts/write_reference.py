@@ -79,6 +79,7 @@ CHOSEN = """## What the default model was chosen by
   showed that they cost tables.
 - **How far below the largest possible outcome indices are capped:** seeds 200 to 205 of tables with
   0/1 outcomes, and 62 of the tables of the sweep.
+- **When a model in doubt is tested:** one table of the sweep, births by day, and 80 runs of digits.
 - **How outcomes far below the rest count, how ranks and places of a column are mixed:** seeds 100
   to 107 of the eleven tables and nine of the ten problems, and 100 to 123 of three of them.
 - **Standard deviations that follow the mean** of 0/1 outcomes and counts: two other seeds of
