@@ -239,6 +239,21 @@ KINDS = {
 }
 
 
+def test_texts_that_return_are_a_category_and_names_are_not():
+    """Three of sixty businesses have another branch among the arms."""
+    branches = [f"business {n % 57}" for n in range(60)]
+    frame = pd.DataFrame({"business": branches, "address": map(str, range(60)), "stars": range(60)})
+    features = Schema.infer(as_arms(frame)).features
+    assert features["address"] == Ignored(declared=False)
+    assert isinstance(features["business"], Category)
+
+
+@pytest.mark.parametrize(("values", "buckets"), [(2, 8), (20, 20), (50, 32)])
+def test_the_more_values_a_category_has_the_more_columns_others_share(values, buckets):
+    fitted = Category().fitted([f"value {n % values}" for n in range(100)])
+    assert fitted.buckets == buckets
+
+
 def test_kinds_are_inferred() -> None:
     schema = Schema.infer(as_arms(mixed()))
     assert {name: f.kind for name, f in schema.features.items()} == KINDS

@@ -48,14 +48,15 @@ from oclok.persistence import Persistent
 from oclok.typing import BoolArray, FloatArray
 from oclok.validation import as_count, as_positive, as_vector
 
-#: Columns shared by values of an inferred category that were not among the first arms'. Each such
-#: value gets two of them by its hash: 28 pairs, so that new values can still be told apart.
-BUCKETS = 8
+#: Columns shared by values of an inferred category that were not among the first arms': as many as
+#: there were values, within these bounds. Each such value gets two of them by its hash: 28 pairs or
+#: more, so that new values can still be told apart.
+FEWEST_BUCKETS, MOST_BUCKETS = 8, 32
 #: Values of a category, the most frequent ones, that get columns of their own.
 MOST_VALUES = 64
 #: Texts of which more than this share are distinct, among at least IDENTIFIER_ARMS arms, are names
 #: of things and say nothing of other arms.
-IDENTIFIER_SHARE, IDENTIFIER_ARMS = 0.9, 20
+IDENTIFIER_SHARE, IDENTIFIER_ARMS = 0.95, 20
 
 
 class Schema(Persistent):
@@ -328,7 +329,8 @@ class Category(Feature):
             return self
         counts = Counter(value for value in as_categories(column) if value is not None)
         ranked = sorted(counts, key=lambda value: (-counts[value], str(value)))
-        return replace(self, values=tuple(ranked[:MOST_VALUES]), buckets=BUCKETS)
+        buckets = min(max(len(ranked), FEWEST_BUCKETS), MOST_BUCKETS)
+        return replace(self, values=tuple(ranked[:MOST_VALUES]), buckets=buckets)
 
     @property
     def _size(self) -> int:
