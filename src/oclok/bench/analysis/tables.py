@@ -61,10 +61,9 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
     if table.empty:
         raise InputError("the table has no rows; expected one per round")
     attrs = table.attrs
-    defaults = {"variant": "", "policy": attrs.get("policy", "policy")}
-    defaults |= {"experiment": "experiment", "data": attrs.get("data", "")}
+    defaults = {"variant": "", "policy": "policy", "experiment": "experiment", "data": ""}
     for name, default in defaults.items():
-        text = table[name].fillna("").astype(str) if name in table else default
+        text = table[name].fillna("").astype(str) if name in table else attrs.get(name, default)
         table = table.assign(**{name: text})
     table = table.reset_index(drop=True)
     if "repeat" not in table:
@@ -114,8 +113,7 @@ def load(folder: str | os.PathLike[str]) -> Results:
         )
     try:
         rounds = read_table(path)
-        if "experiment" not in rounds:
-            rounds["experiment"] = str(settings.get("experiment", "experiment"))
+        rounds.attrs["experiment"] = str(settings.get("experiment", "experiment"))
         rounds = complete(rounds)
     except InputError as reason:
         raise DataError(f"{path}: {reason}") from None
@@ -167,19 +165,13 @@ def write_table(table: pd.DataFrame, path: Path, *, with_attrs: bool = False) ->
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read what `write_table` wrote; raise one of `UNREADABLE` if it is damaged."""
+    how: dict[str, Any] = {"keep_default_na": False, "na_values": ["NaN"], **_EXACT}
     with gzip.open(path, "rt", encoding="utf8") as file:
         start = file.readline()
-        has_attrs = start.startswith("# ")
-        attrs = json.loads(start[2:]) if has_attrs else {}
-        if not has_attrs:
+        attrs = json.loads(start[2:]) if start.startswith("# ") else {}
+        if not attrs:
             file.seek(0)
-        table: pd.DataFrame = pd.read_csv(
-            file,
-            dtype=dict.fromkeys(_TEXT, str),
-            keep_default_na=False,
-            na_values=["NaN"],
-            **_EXACT,
-        )
+        table: pd.DataFrame = pd.read_csv(file, dtype=dict.fromkeys(_TEXT, str), **how)
     table.attrs = attrs
     return table
 

@@ -103,8 +103,8 @@ def _facts(results: Results) -> dict[str, Any]:
     }
 
 
-def _by_variant(table: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
-    groups: dict[str, dict[str, dict[str, float]]] = {}
+def _by_variant(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    groups: dict[str, dict[str, Any]] = {}
     for variant, policy, row in records(table):
         groups.setdefault(variant, {})[policy] = row
     return groups

@@ -28,7 +28,8 @@ from math import inf, sqrt
 from typing import NamedTuple, TypeAlias
 
 import pandas as pd
-from scipy.special import betaincinv, stdtrit
+from scipy.special import stdtrit
+from scipy.stats import binomtest
 
 from oclok.bench.analysis import measures
 from oclok.bench.analysis.measures import BOUNDS
@@ -298,9 +299,7 @@ def _share(held: pd.Series, known: pd.DataFrame, words: str) -> Finding:
     """
     delta = max(measures.deltas(known), default=0.05)
     k, n = int(held.sum()), len(held)
-    tail = (1 - LEVEL) / 2
-    low = betaincinv(k, n - k + 1, tail) if k else 0.0
-    high = betaincinv(k + 1, n - k, 1 - tail) if k < n else 1.0
+    low, high = binomtest(k, n).proportion_ci(LEVEL)
     text = f"in {k} of {n} runs ({low:.0%} to {high:.0%}); {words}"
     return Finding(text, True if low >= 1 - delta else False if high < 1 - delta else None)
 
