@@ -168,8 +168,9 @@ def read_table(path: Path) -> pd.DataFrame:
     how: dict[str, Any] = {"keep_default_na": False, "na_values": ["NaN"], **_EXACT}
     with gzip.open(path, "rt", encoding="utf8") as file:
         start = file.readline()
-        attrs = json.loads(start[2:]) if start.startswith("# ") else {}
-        if not attrs:
+        has_attrs = start.startswith("# ")
+        attrs = json.loads(start[2:]) if has_attrs else {}
+        if not has_attrs:
             file.seek(0)
         table: pd.DataFrame = pd.read_csv(file, dtype=dict.fromkeys(_TEXT, str), **how)
     table.attrs = attrs

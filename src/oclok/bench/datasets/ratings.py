@@ -66,7 +66,10 @@ class Ratings:
         order = np.argsort(movies, kind="stable")
         users, movies, stars = users[order], movies[order], stars[order]
         rated = np.flatnonzero(np.bincount(movies, minlength=len(genres)))
-        return cls(name, _numbered(users), _numbered(movies), stars, genres[rated])
+        users, movies = (
+            np.unique(ids, return_inverse=True)[1].astype(np.int32) for ids in (users, movies)
+        )
+        return cls(name, users, movies, stars, genres[rated])
 
     def __len__(self) -> int:
         return int(self.users.size)
@@ -75,15 +78,18 @@ class Ratings:
         """Return where the ratings of each movie start, and N; shape (V + 1,)."""
         return np.searchsorted(self.movies, np.arange(len(self.genres) + 1))
 
-    def profiles(self) -> FloatArray:
+    def profiles(self, rated: IntArray | slice = slice(None)) -> FloatArray:
         """Return each user's mean genre vector, weighted by rating; shape (U, G).
 
-        Ratings are scaled to [0, 1] by (stars - 0.5) / 4.5, so entries are in [0, 1], too.
+        Ratings are scaled to [0, 1] by (stars - 0.5) / 4.5, so entries are in [0, 1], too. Only
+        the ratings at positions `rated` count; a user without any has NaN.
         """
-        weights = (self.stars.astype(np.float64) - 0.5) / 4.5
-        count = np.bincount(self.users)
-        columns = [np.bincount(self.users, weights * genre[self.movies]) for genre in self.genres.T]
-        return np.column_stack(columns) / count[:, None]
+        weights = (self.stars[rated].astype(np.float64) - 0.5) / 4.5
+        users, genres = self.users[rated], self.genres.T[:, self.movies[rated]]
+        size = int(self.users.max()) + 1
+        columns = [np.bincount(users, weights * genre, minlength=size) for genre in genres]
+        with np.errstate(invalid="ignore"):
+            return np.column_stack(columns) / np.bincount(users, minlength=size)[:, None]
 
 
 @cache
@@ -121,12 +127,6 @@ def synthetic(users: int = 1000, movies: int = 4500, seed: int = 0) -> Ratings:
         genres,
         LEAST,
     )
-
-
-def _numbered(values: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return `values` with those that occur numbered from 0 on, in their order."""
-    occurs = np.bincount(values) > 0
-    return (np.cumsum(occurs) - 1).astype(np.int32)[values]
 
 
 def _genres(movies: int, rng: np.random.Generator) -> FloatArray:

@@ -56,14 +56,6 @@ def digest(*things: object) -> str:
     return _sha(text.encode())
 
 
-def code_digest(module: ModuleType) -> str:
-    """Return a hash of the bytecode of the functions in `module`, without what they depend on."""
-    functions = (f for f in vars(module).values() if isinstance(f, FunctionType))
-    own = (f for f in functions if f.__module__ == module.__name__)
-    text = "\n".join(f"{f.__qualname__} {_code_text(f.__code__, f.__doc__)}" for f in own)
-    return _sha(text.encode())
-
-
 class _Walk:
     """Describes values as text, and collects the functions and classes that are met on the way."""
 
@@ -106,10 +98,9 @@ class _Walk:
             return f"{list(getattr(thing, 'columns', ()))!r} {_sha(hashes)}"
         if isinstance(thing, Mapping):
             return ", ".join(f"{self.value(k)}: {self.value(v)}" for k, v in thing.items())
-        if isinstance(thing, list | tuple):
-            return ", ".join(map(self.value, thing))
-        if isinstance(thing, set | frozenset):
-            return ", ".join(sorted(map(self.value, thing)))
+        if isinstance(thing, list | tuple | set | frozenset):
+            parts = map(self.value, thing)
+            return ", ".join(parts if isinstance(thing, list | tuple) else sorted(parts))
         if isinstance(thing, np.random.SeedSequence):
             return f"{thing.entropy} {thing.spawn_key}"
         for kind, names in _PARTS.items():
@@ -140,8 +131,8 @@ class _Walk:
         return name
 
     def _class(self, cls: type) -> str:
-        own = {name: x for name, x in sorted(vars(cls).items()) if not _is_bookkeeping(name, x)}
-        members = (f"{name}: {self.value(member)}" for name, member in own.items())
+        own = (item for item in sorted(vars(cls).items()) if not _is_bookkeeping(*item))
+        members = (f"{name}: {self.value(member)}" for name, member in own)
         bases = ", ".join(map(self.value, cls.__bases__))
         return f"class {cls.__module__}.{cls.__qualname__}({bases}) {'; '.join(members)}"
 
@@ -189,9 +180,8 @@ def _code_text(code: CodeType, doc: str | None = None) -> str:
         if isinstance(constant, frozenset):  # its order changes from process to process
             constant = sorted(map(repr, constant))
         is_code = isinstance(constant, CodeType)
-        constants.append(
-            _code_text(constant) if is_code else f"{type(constant).__name__} {constant!r}"
-        )
+        text = _code_text(constant) if is_code else f"{type(constant).__name__} {constant!r}"
+        constants.append(text)
     shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return f"{code.co_code.hex()} {shape} {names} {code.co_exceptiontable.hex()} {constants}"

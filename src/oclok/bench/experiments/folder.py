@@ -66,11 +66,8 @@ class ResultsFolder:
         and the last run, and all package `versions`.
         """
         tables = [_read(self.path / "runs" / run.file_name) for run in runs]
-        attrs = _merged([table.attrs for table in tables])
-        for table in tables:
-            table.attrs = {}
         whole = pd.concat(tables, ignore_index=True)
-        whole.attrs = attrs
+        whole.attrs = attrs = _merged([table.attrs for table in tables])
         self._write("results.csv.gz", lambda path: write_table(whole, path))
         self._write_settings({**self._settings(), "runs": attrs})
         return whole
@@ -108,11 +105,9 @@ class ResultsFolder:
 def _merged(attrs: list[Any]) -> dict[Any, Any]:
     """Return the attributes of several tables as those of one."""
     dates = sorted(found["date"] for found in attrs if "date" in found)
-    versions: dict[str, list[str]] = {}
-    for name, version in (pair for found in attrs for pair in found.get("versions", {}).items()):
-        versions.setdefault(name, []).append(version)
+    versions = pd.DataFrame([found.get("versions", {}) for found in attrs])
+    listed = {name: ", ".join(versions[name].dropna().unique()) for name in versions}
     notes = next((found["notes"] for found in attrs if found.get("notes")), "")
-    listed = {name: ", ".join(dict.fromkeys(found)) for name, found in versions.items()}
     return {"notes": notes, "dates": dates[:1] + dates[-1:], "versions": listed}
 
 

@@ -116,14 +116,8 @@ def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
     problem = experiment.problem(settings, run.variant, run.horizon, run.repeat)
     policy = experiment.policy(run.policy).policy(problem, policy_seed)
     table = simulate(policy, problem, noise_seed)
-    where: dict[str, str | int] = {
-        "experiment": experiment.name,
-        "variant": run.variant,
-        "policy": run.policy,
-        "horizon": run.horizon,
-        "repeat": run.repeat,
-        "data": problem.data_name,
-    }
+    where = {"experiment": experiment.name, **vars(run), "data": problem.data_name}
+    del where["identity"]
     for position, (name, value) in enumerate(where.items()):
         table.insert(position, name, value)
     parameters = experiment.parameters(settings, run.variant, run.policy)
@@ -160,8 +154,7 @@ def describe(experiment: Experiment, settings: Settings) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python, oclok and the packages that numbers can depend on."""
-    packages = ("numpy", "scipy", "scikit-learn", "pandas")
-    found = {name: metadata.version(name) for name in packages}
+    found = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "pandas")}
     return {"python": platform.python_version(), "oclok": __version__, **found}
 
 

@@ -72,7 +72,8 @@ class PublishedMovies(Movies):
         rng = np.random.default_rng(edges)
         rated = self._draw(rng)
         if self.first_profiles:
-            self._remember(rated, profiles)
+            is_new = np.isnan(profiles[:, 0])
+            profiles[is_new] = self._ratings.profiles(rated)[is_new]
         kept = rng.choice(rated, rated.size // 2, replace=False) if self.zero_arms else rated
         movies, users = self._ends(kept)
         left, right = (np.unique(ids, return_inverse=True)[1] for ids in (movies, users))
@@ -87,16 +88,6 @@ class PublishedMovies(Movies):
             else Coverage(left, right, self._k, solver="exact")
         )
         return Round(contexts[:, None], mean_outcome(contexts), oracle, bernoulli)
-
-    def _remember(self, rated: IntArray, profiles: FloatArray) -> None:
-        """Fill in the profiles of users who have none, from the ratings of this round."""
-        movies, users = self._ends(rated)
-        weights = (self._ratings.stars[rated].astype(np.float64) - 0.5) / 4.5
-        weighted = weights[:, None] * self._ratings.genres[movies]
-        sums, counts = np.zeros_like(profiles), np.bincount(users, minlength=len(profiles))
-        np.add.at(sums, users, weighted)
-        is_new = (counts > 0) & np.isnan(profiles[:, 0])
-        profiles[is_new] = sums[is_new] / counts[is_new, None]
 
 
 class SharedNumbers(Coverage):
@@ -179,10 +170,5 @@ def _arriving(reach: Bits, tails: IntArray, live: Bits) -> Bits:
 
 def _ones(bits: Bits, axis: int | tuple[int, int]) -> IntArray:
     """Return how many bits are set along `axis`, the last one included."""
-    counts: IntArray = _BITS_SET[bits.view(np.uint16)].sum(axis=axis, dtype=np.intp)
-    return counts
-
-
-#: How many bits are set in each number of 16 bits; NumPy 1 has no bitwise_count.
-_BITS_SET = np.unpackbits(np.arange(2**16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16)
-_BITS_SET = _BITS_SET.sum(axis=1, dtype=np.uint8)
+    counts: IntArray = np.unpackbits(bits.view(np.uint8), axis=-1).sum(axis=axis, dtype=np.intp)
+    return counts  # NumPy 1 has no bitwise_count
