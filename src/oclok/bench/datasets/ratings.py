@@ -31,28 +31,20 @@ _GENRE_COUNTS = np.array([0.293, 0.330, 0.240, 0.101, 0.028, 0.006, 0.002])
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """N ratings of V movies by U users, every movie and user with at least one.
-
-    Attributes:
-        name: of the data.
-        users: who rated, 0 … U - 1; shape (N,).
-        movies: what was rated, 0 … V - 1, ascending; shape (N,).
-        stars: from 0.5 to 5; shape (N,).
-        genres: 1 where a movie has a genre, 0 elsewhere; shape (V, G).
-    """
+    """N ratings of V movies by U users, every movie and user with at least one."""
 
     name: str
-    users: NDArray[np.int32]
-    movies: NDArray[np.int32]
-    stars: NDArray[np.float32]
-    genres: FloatArray
+    users: NDArray[np.int32]  # who rated, 0 … U - 1; (N,)
+    movies: NDArray[np.int32]  # what was rated, 0 … V - 1, ascending; (N,)
+    stars: NDArray[np.float32]  # from 0.5 to 5; (N,)
+    genres: FloatArray  # 1 where a movie has a genre, 0 elsewhere; (V, G)
 
     @classmethod
     def of_active_users(
         cls,
         name: str,
-        users: NDArray[np.int32],
-        movies: NDArray[np.int32],
+        users: NDArray[np.integer],
+        movies: NDArray[np.integer],
         stars: NDArray[np.float32],
         genres: FloatArray,
         least: int,
@@ -119,14 +111,8 @@ def synthetic(users: int = 1000, movies: int = 4500, seed: int = 0) -> Ratings:
         + rng.normal(0.0, 0.7, who.size)
     )
     stars = np.clip(np.round(2 * stars) / 2, 0.5, 5.0)
-    return Ratings.of_active_users(
-        f"synthetic ratings of {movies:,} movies by {users:,} users",
-        who.astype(np.int32),
-        what.astype(np.int32),
-        stars.astype(np.float32),
-        genres,
-        LEAST,
-    )
+    name = f"synthetic ratings of {movies:,} movies by {users:,} users"
+    return Ratings.of_active_users(name, who, what, stars.astype(np.float32), genres, LEAST)
 
 
 def _genres(movies: int, rng: np.random.Generator) -> FloatArray:

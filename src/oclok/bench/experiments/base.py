@@ -37,17 +37,13 @@ QUICK_ROUNDS, QUICK_REPEATS = 50, 2
 
 @dataclass(frozen=True)
 class Settings:
-    """How an experiment is run, as `Experiment.settings` returns it.
+    """How an experiment is run, as `Experiment.settings` returns it."""
 
-    `rounds` is T, the largest horizon; `policies` are the labels of those that take part;
-    `options` are given to the problems.
-    """
-
-    rounds: int
+    rounds: int  # T, the largest horizon
     repeats: int
     seed: int
-    policies: tuple[str, ...]
-    options: Options
+    policies: tuple[str, ...]  # labels of those that take part
+    options: Options  # given to the problems
 
 
 @dataclass(frozen=True)

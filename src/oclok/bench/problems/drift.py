@@ -45,9 +45,8 @@ class Drift(Problem):
         **others: Any,
     ) -> None:
         super().__init__(rounds, seed)
-        self.change_after = self.rounds // 2
-        if change_after is not None:
-            self.change_after = as_count(change_after, "change_after", least=0)
+        last = self.rounds // 2 if change_after is None else change_after
+        self.change_after = as_count(last, "change_after", least=0)
         shared, _ = self._seeds()
         self._first, self._second = (
             Codependency(rounds, lengthscale, part, points=points, **others)

@@ -77,10 +77,8 @@ def write(
 def write_index(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
     """Write the index.html that sums up the reports of several experiments and return its path.
 
-    Args:
-        folder: has a results folder, with its report, for each of the `names`; and perhaps
-            others with the quirks of the paper's scripts, in its folder `as-published`.
-        names: of the experiments, in order.
+    `folder` has a results folder, with its report, for each of the `names`; and perhaps others
+    with the quirks of the paper's scripts, in its folder `as-published`.
     """
     folder = Path(folder)
     experiments = []

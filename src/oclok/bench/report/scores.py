@@ -70,14 +70,10 @@ class Scores:
         if not measures.knows(self.rounds, "seconds"):
             raise NotMeasured("no column seconds")
         self._of(policy, None)
-        runs = self._milliseconds
-        runs = runs[(runs["variant"] == "") & (runs["policy"] == policy)]
+        is_meant = (self.rounds["variant"] == "") & (self.rounds["policy"] == policy)
+        runs = measures.milliseconds(self.rounds[is_meant])
         runs = runs[runs["round"] > after * runs["round"].max()]
         return pd.DataFrame(runs.pivot(index="round", columns="repeat", values="value"))
-
-    @cached_property
-    def _milliseconds(self) -> pd.DataFrame:
-        return measures.milliseconds(self.rounds)
 
     @cached_property
     def _sums(self) -> pd.DataFrame:

@@ -75,18 +75,16 @@ class PublishedMovies(Movies):
             is_new = np.isnan(profiles[:, 0])
             profiles[is_new] = self._ratings.profiles(rated)[is_new]
         kept = rng.choice(rated, rated.size // 2, replace=False) if self.zero_arms else rated
-        movies, users = self._ends(kept)
-        left, right = (np.unique(ids, return_inverse=True)[1] for ids in (movies, users))
         unwritten = (0, rated.size - kept.size)
-        left, right = np.pad(left, unwritten), np.pad(right, unwritten)
+        movies, users = self._ends(kept)
+        numbers = (np.unique(ids, return_inverse=True)[1] for ids in (movies, users))
+        left, right = (np.pad(number, unwritten) for number in numbers)
         contexts = np.pad(self._contexts(movies, profiles[users]), unwritten)
         if self.most_genres:
             contexts *= 10 / self._ratings.genres.sum(axis=1).max()
-        oracle = (
-            SharedNumbers(left, right, self._k, solving)
-            if self.shared_numbers
-            else Coverage(left, right, self._k, solver="exact")
-        )
+        oracle = Coverage(left, right, self._k)
+        if self.shared_numbers:
+            oracle = SharedNumbers(left, right, self._k, solving)
         return Round(contexts[:, None], mean_outcome(contexts), oracle, bernoulli)
 
 
