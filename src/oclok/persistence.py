@@ -185,8 +185,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
-        self._objects: list[Persistent] = []  # kept, so that no id is used twice
-        self._numbers: dict[int, int] = {}
+        self._seen: dict[int, tuple[int, Persistent]] = {}  # kept, so that no id is used twice
 
     def encode(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | str):
@@ -218,10 +217,9 @@ class _Writer:
         return self._encode_estimator(value)
 
     def _encode_object(self, value: Persistent) -> Any:
-        if id(value) in self._numbers:
-            return {"$same": self._numbers[id(value)]}
-        self._numbers[id(value)] = len(self._objects)
-        self._objects.append(value)
+        if id(value) in self._seen:
+            return {"$same": self._seen[id(value)][0]}
+        self._seen[id(value)] = len(self._seen), value
         state = {key: self.encode(item) for key, item in value._state().items()}
         return {"$object": _class_name(type(value)), "state": state}
 
@@ -325,6 +323,3 @@ def _decode_estimator(name: str, params: dict[str, Any]) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, BaseEstimator | Kernel)):
         raise StorageError(f"{module} has no estimator {own!r}")
     return cls(**params)
-
-
-__all__ = ["FORMAT", "VERSION", "Persistent", "dumps", "load", "loads", "save"]

@@ -81,12 +81,7 @@ def choose_reference(table: pd.DataFrame, reference: str | None) -> str:
 
 
 def holm(p_values: pd.Series) -> pd.Series:
-    """Return p-values corrected for their number by Holm's step-down method; NaN stay NaN.
-
-    Examples:
-        >>> holm(pd.Series([0.01, 0.04, 0.03])).round(2).tolist()
-        [0.03, 0.06, 0.06]
-    """
+    """Return p-values corrected for their number by Holm's step-down method; NaN stay NaN."""
     known = p_values.dropna().sort_values()
     factors = np.arange(len(known), 0, -1)
     corrected = np.minimum(1.0, np.maximum.accumulate(known.to_numpy() * factors))

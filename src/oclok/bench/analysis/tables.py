@@ -43,15 +43,6 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
 
     Without a column `policy` there is one policy, without `variant` one variant; without `repeat`,
     further rows of the same policy and round are further repeats, in their order.
-
-    Examples:
-        >>> from oclok.policies import Random
-        >>> from oclok.bench import Crowdsourcing
-        >>> from oclok.bench.simulation import simulate
-        >>> tables = [simulate(Random(seed=s), Crowdsourcing(3, seed=s), seed=s) for s in range(2)]
-        >>> complete(pd.concat(tables))[["policy", "repeat", "horizon"]].drop_duplicates().values
-        array([['Random', 0, 3],
-               ['Random', 1, 3]], dtype=object)
     """
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"expected a table of rounds, as simulate and run return; got {table!r}")

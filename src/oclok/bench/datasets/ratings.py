@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +44,8 @@ class Ratings:
     def of_active_users(
         cls,
         name: str,
-        users: NDArray[np.integer],
-        movies: NDArray[np.integer],
+        users: NDArray[Any],
+        movies: NDArray[Any],
         stars: NDArray[np.float32],
         genres: FloatArray,
         least: int,

@@ -144,7 +144,7 @@ def _policies(problem: bench.Table) -> list[PolicySpec]:
     noise_std = NOISE_SHARE * scale
     kernel = ConstantKernel(size**2) + ConstantKernel(scale**2) * RBF(LENGTHSCALE)
     gp = {"kernel": kernel, "noise_std": noise_std}
-    linear = {"noise_std": noise_std, "prior_std": size}
+    linear: dict[str, Any] = {"noise_std": noise_std, "prior_std": size}
     return [
         *sweep(policies.UCB, label="UCB"),
         *sweep(OClokUCB, label=OCLOK, **gp),

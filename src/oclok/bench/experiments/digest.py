@@ -35,7 +35,6 @@ _PARTS = {
 }
 _FOLDERS = ("stdlib", "platstdlib", "purelib", "platlib")
 _INSTALLED = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in _FOLDERS})
-_HEAP_TYPE = 1 << 9
 
 
 def digest(*things: object) -> str:
@@ -121,7 +120,7 @@ class _Walk:
         name = f"{thing.__module__}.{thing.__qualname__}"
         if thing.__module__ in _IRRELEVANT:
             return name
-        if not _is_own(thing):
+        if not _is_own(thing.__module__):
             return f"{name} {_version(thing.__module__)}"
         if id(thing) not in self._met:
             self._met[id(thing)] = thing
@@ -158,7 +157,7 @@ class _Walk:
         """Describe a global of `function`, in whose code are these `names`."""
         if isinstance(thing, ModuleType) and thing.__name__ in _IRRELEVANT:
             return thing.__name__
-        if isinstance(thing, ModuleType) and _is_own_module(thing.__name__):
+        if isinstance(thing, ModuleType) and _is_own(thing.__name__):
             used = sorted(names & vars(thing).keys())
             return ", ".join(f"{name}: {self.value(vars(thing)[name])}" for name in used)
         is_ours = (function.__module__ or "").split(".")[0] == "oclok"
@@ -194,19 +193,9 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _is_own(thing: FunctionType | type) -> bool:
-    """Return whether the code of `thing` is looked into: oclok's, and what is not installed."""
-    if isinstance(thing, FunctionType) and not thing.__code__.co_filename.startswith("<"):
-        if (thing.__module__ or "").split(".")[0] == "oclok":
-            return True
-        return not str(Path(thing.__code__.co_filename).resolve()).startswith(_INSTALLED)
-    if thing.__module__ == "builtins":  # int, and also what a bare exec defines
-        return not isinstance(thing, type) or bool(thing.__flags__ & _HEAP_TYPE)
-    return _is_own_module(thing.__module__)
-
-
 @functools.cache
-def _is_own_module(name: str | None) -> bool:
+def _is_own(name: str | None) -> bool:
+    """Return whether the code of a module is looked into: oclok's, and what is not installed."""
     if name is None or name.split(".")[0] in ("oclok", "__main__"):
         return True
     file = getattr(sys.modules.get(name), "__file__", None)

@@ -134,7 +134,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
         has_face = look.marker not in "x+1234|"
         edge = {"markeredgecolor": "white", "markeredgewidth": 0.5} if has_face else {}
         drawn: dict[str, Any] = {"marker": look.marker, "color": look.color}
-        line = {"linestyle": (0.0, look.dashes or None), "linewidth": look.width}
+        line: dict[str, Any] = {"linestyle": (0.0, look.dashes or None), "linewidth": look.width}
         line |= {"zorder": look.zorder, "markersize": size, "markevery": marked, **edge}
         axes.plot(x, y, label=policy, **drawn, **line)
         axes.scatter(x[marked], y[marked], size**2, linewidths=0.5, zorder=2.5, **drawn)
