@@ -90,10 +90,8 @@ class ParametricOracle(Oracle):
     def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arms to add to those `chosen` so far; none when that is a super arm."""
         self._check_resolved()
-        if self._include.size:
-            missing = np.setdiff1d(self._include, chosen)
-            if missing.size:
-                return missing
+        if self._include.size and (missing := np.setdiff1d(self._include, chosen)).size:
+            return missing
         return self._choose_next(index, chosen)
 
     def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
