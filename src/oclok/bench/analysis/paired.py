@@ -88,16 +88,22 @@ def holm(p_values: pd.Series) -> pd.Series:
     return pd.Series(corrected, known.index).reindex(p_values.index)
 
 
+def student_interval(values: FloatArray) -> tuple[float, float]:
+    """Return Student's interval of 95% of the mean of two or more `values`, shape (n,)."""
+    mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+    margin = float(stdtrit(len(values) - 1, (1 + LEVEL) / 2)) * error
+    return float(mean - margin), float(mean + margin)
+
+
 def bootstrap_interval(values: FloatArray, rng: np.random.Generator) -> tuple[float, float]:
     """Return the bootstrap-t interval of 95% of the mean of independent `values`, shape (n,)."""
     n = len(values)
     if n < 2:
         return np.nan, np.nan
+    if n < LEAST_RESAMPLED:
+        return student_interval(values)
     mean, error = values.mean(), values.std(ddof=1) / np.sqrt(n)
     tail = (1 - LEVEL) / 2
-    if n < LEAST_RESAMPLED:
-        margin = float(stdtrit(n - 1, 1 - tail)) * error
-        return mean - margin, mean + margin
     drawn = values[rng.integers(0, n, (RESAMPLES, n))]
     errors = drawn.std(axis=1, ddof=1) / np.sqrt(n)
     varied = errors > 1e-12 * error  # one value n times over says nothing of the spread
