@@ -8,6 +8,7 @@ docstrings and line numbers do not enter. An installed package enters with its v
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import pickle
@@ -143,10 +144,8 @@ class _Walk:
             self.value(function.__kwdefaults__),
         ]
         for cell in function.__closure__ or ():
-            try:
+            with contextlib.suppress(ValueError):  # not assigned yet
                 parts.append(self.value(cell.cell_contents))
-            except ValueError:  # not assigned yet
-                parts.append("empty")
         names = _names(function.__code__)
         for name in sorted(names & function.__globals__.keys()):
             thing = function.__globals__[name]

@@ -54,10 +54,9 @@ class Scores:
         return np.asarray(self._times(policy, after).median())
 
     def growth(self, policy: str) -> FloatArray:
-        """Return the p of the power tᵖ that fits the time of round t best.
+        """Return p of the power tᵖ that fits the time of round t best, by least squares of logs.
 
-        Least squares on a log-log scale, without the first quarter of rounds, where fixed costs
-        dominate.
+        The first quarter of rounds, where fixed costs dominate, is left out.
         """
         late = self._times(policy, 0.25).dropna()
         if len(late) < 2:
