@@ -32,7 +32,7 @@ import os
 import re
 import secrets
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -79,24 +79,31 @@ Thing = TypeVar("Thing", bound=Persistent)
 def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
     """Write `thing` to `path` atomically: a crash leaves the old file or the new one."""
     target, content = Path(path), dumps(thing)
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        with open(temporary, "xb") as file:
+        with replacing(target) as temporary, open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
     except OSError as reason:
         raise StorageError(f"cannot write {target}: {reason}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
     if hasattr(os, "O_DIRECTORY"):  # the new name is on disk, too
         descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a path to write to, which takes the place of `target` at the end of the block."""
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def load(

@@ -104,7 +104,6 @@ def _check(policy: Policy, problem: Problem) -> None:
 
 
 def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str, float]:
-    """Play one round; return its row."""
     if not isinstance(current, Round):
         raise InputError(f"a problem must be made of oclok.bench.Round; got {current!r}")
     select, play = partial(policy.select, current.contexts, current.oracle), current.play

@@ -191,7 +191,6 @@ class _Graph(NamedTuple):
     deadline: Deadline
 
     def sample(self, theta: int, rng: np.random.Generator) -> _RRSets:
-        """Draw `theta` RR sets."""
         return self.sample_from(self.draw_roots(theta, rng), rng)
 
     def draw_roots(self, theta: int, rng: np.random.Generator) -> IntArray:

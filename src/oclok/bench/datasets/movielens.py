@@ -94,7 +94,6 @@ def _read_genres(path: Path) -> pd.DataFrame:
 
 
 def _open(path: Path, name: str) -> IO[bytes]:
-    """Open a file of a MovieLens folder or zip file."""
     if (path / name).is_file():
         return (path / name).open("rb")
     if path.is_file():

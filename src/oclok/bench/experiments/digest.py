@@ -90,7 +90,6 @@ class _Walk:
             self._inside.discard(id(thing))
 
     def _content(self, thing: Any) -> str:
-        """Return the content of an object that is more than a plain value."""
         if isinstance(thing, np.ndarray) and thing.dtype != object:
             return f"{thing.dtype} {thing.shape} {_sha(np.ascontiguousarray(thing).tobytes())}"
         if isinstance(thing, pd.DataFrame | pd.Series | pd.Index):

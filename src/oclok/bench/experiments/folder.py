@@ -22,6 +22,7 @@ import pandas as pd
 from oclok.bench.analysis.tables import UNREADABLE, read_table, write_table
 from oclok.bench.experiments.base import Run
 from oclok.errors import ExperimentError
+from oclok.persistence import replacing
 
 _OURS = ("settings.json", "runs", "results.csv.gz", "figures", "report.html")
 
@@ -90,13 +91,11 @@ class ResultsFolder:
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write(temporary)
-            os.replace(temporary, path)
+            with replacing(path) as temporary:
+                write(temporary)
         except OSError as reason:
-            temporary.unlink(missing_ok=True)
             raise ExperimentError(
                 f"{path}: cannot be written ({reason.strerror}); give another --output"
             ) from None

@@ -14,9 +14,8 @@ from oclok.validation import as_count
 class Drift(Problem):
     """Pick 5 of about 100 base arms whose mean outcomes are all other ones from some round on.
 
-    Two problems `Codependency` that have nothing in common but their settings, one after the
-    other. What was learned of the first misleads in the second, and no policy knows when that
-    begins.
+    Two problems `Codependency` that have only their settings in common, one after the other. What
+    was learned of the first misleads in the second, and no policy knows when that begins.
 
     Args:
         rounds: T. The first rounds depend on it unless `change_after` is given.

@@ -100,12 +100,10 @@ class Movies(Problem):
         return rated[is_picked[raters]]
 
     def _ends(self, rated: IntArray) -> tuple[IntArray, IntArray]:
-        """Return movies and users of edges."""
         movies, users = self._ratings.movies[rated], self._ratings.users[rated]
         return movies.astype(np.intp), users.astype(np.intp)
 
     def _pick(self, raters: IntArray, rng: np.random.Generator) -> IntArray:
-        """Return the users of a round, drawn from `raters`."""
         wanted = self._users.draw(rng)
         if wanted > raters.size:
             self._note_shortage(raters.size)

@@ -34,14 +34,8 @@ Bits = NDArray[np.uint64]
 class PublishedMovies(Movies):
     """`Movies` with the quirks of the published scripts, each of which can be left out.
 
-    With none of them, rounds have the base arms that `Movies` has for the same seed.
-
-    Args:
-        rounds, seed, data: those of `Movies`.
-        shared_numbers: movies and users are numbered in one graph.
-        zero_arms: half of the edges give way to copies of the edge (0, 0).
-        first_profiles: a user's profile is that of the first round in which the user appears.
-        most_genres: contexts are divided by the largest number of genres of any movie, not 10.
+    With none of them, rounds have the base arms that `Movies` has for the same seed. The switches
+    are the quirks of the same names in `quirks.QUIRKS`.
     """
 
     def __init__(
@@ -95,12 +89,8 @@ class SharedNumbers(Coverage):
     probability that is its index. The k nodes are chosen greedily by their mean influence over
     the same random draws in each call, as TIM+ chooses them by its own; ties go to the lower
     number. The reward counts right ends of the chosen nodes' own edges, which is not the
-    objective that is maximised, so there is no guarantee.
-
-    Args:
-        left, right: ends of each base arm, both numbered from 0 on; shape (M,).
-        k: number of nodes to choose. Those without edges of their own add no base arm.
-        seed: of the random draws.
+    objective that is maximised, so there is no guarantee. `left` and `right` are numbered from 0
+    on; nodes without edges of their own add no base arm.
     """
 
     alpha = 0.0
