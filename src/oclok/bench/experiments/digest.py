@@ -39,18 +39,7 @@ _INSTALLED = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in _F
 
 
 def digest(*things: object) -> str:
-    """Return a hash of `things`, of the code that they name and of all code behind that.
-
-    Examples:
-        >>> def scale(x, factor=2.0):
-        ...     return factor * x
-        >>> before = digest(scale, [1, 2])
-        >>> before == digest(scale, [1, 2]), before == digest(scale, [1, 3])
-        (True, False)
-        >>> scale.__defaults__ = (3.0,)
-        >>> before == digest(scale, [1, 2])
-        False
-    """
+    """Return a hash of `things`, of the code that they name and of all code behind that."""
     walk = _Walk()
     text = "\n".join([*map(walk.value, things), *walk.code()])
     return _sha(text.encode())

@@ -20,7 +20,7 @@ with needs("bench"):
     from oclok.bench.analysis import Results, compare, load, summarise
     from oclok.bench.analysis.measures import knows, policies
     from oclok.bench.analysis.paired import choose_reference
-    from oclok.bench.analysis.tables import records, show_number, show_probability, show_time
+    from oclok.bench.analysis.tables import show_number, show_probability, show_time
     from oclok.bench.report.captions import FIGURES, paired_figure
     from oclok.bench.report.claims import PAPER, check_claims
     from oclok.bench.report.scores import Scores
@@ -102,10 +102,9 @@ def _facts(results: Results) -> dict[str, Any]:
 
 
 def _by_variant(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    groups: dict[str, dict[str, Any]] = {}
-    for variant, policy, row in records(table):
-        groups.setdefault(variant, {})[policy] = row
-    return groups
+    if table.empty:
+        return {}
+    return {name: table.loc[name].to_dict("index") for name in table.index.unique("variant")}
 
 
 def _plain(value: object) -> str:

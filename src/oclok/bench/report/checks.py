@@ -100,12 +100,7 @@ def disjunction(parts: Iterable[bool | None]) -> bool | None:
 
 
 def about(x: float) -> tuple[float, float]:
-    """Return the range that "about x" stands for.
-
-    Examples:
-        >>> [round(end, 3) for end in (*about(0.3), *about(-0.3))]
-        [0.2, 0.4, -0.4, -0.2]
-    """
+    """Return the range that "about x" stands for, for any sign of x."""
     low, high = sorted((x * 2 / 3, x * 4 / 3))
     return low, high
 
