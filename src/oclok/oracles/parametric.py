@@ -71,9 +71,8 @@ class ParametricOracle(Oracle):
     def given(self, include: ArrayLike = (), exclude: ArrayLike = ()) -> Self:
         """Return the oracle whose super arms contain all of `include` and none of `exclude`.
 
-        It is for the same base arms and solves at about the same cost. `value` is that of the
-        whole super arm, and `alpha` holds for it, among the super arms that remain.
-        `InfeasibleError`, here or when it is called, if none does.
+        It solves at about the same cost. `value` is that of the whole super arm, and `alpha` holds
+        for it, among those that remain. `InfeasibleError`, here or when called, if none does.
         """
         self._check_resolved()
         wanted = as_positions(include, "include", self.size)
