@@ -78,11 +78,10 @@ class Ratings:
         the ratings at positions `rated` count; a user without any has NaN.
         """
         weights = (self.stars[rated].astype(np.float64) - 0.5) / 4.5
-        users, genres = self.users[rated], self.genres.T[:, self.movies[rated]]
-        size = int(self.users.max()) + 1
-        columns = [np.bincount(users, weights * genre, minlength=size) for genre in genres]
+        users, movies, size = self.users[rated], self.movies[rated], int(self.users.max()) + 1
+        sums = [np.bincount(users, weights * genre[movies], size) for genre in self.genres.T]
         with np.errstate(invalid="ignore"):
-            return np.column_stack(columns) / np.bincount(users, minlength=size)[:, None]
+            return np.column_stack(sums) / np.bincount(users, minlength=size)[:, None]
 
 
 @cache
