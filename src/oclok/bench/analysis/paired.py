@@ -73,11 +73,9 @@ def compare(table: pd.DataFrame, reference: str | None = None) -> pd.DataFrame:
 def choose_reference(table: pd.DataFrame, reference: str | None) -> str:
     """Return `reference` if the table has it, the first policy if it is None."""
     known = measures.policies(table)
-    if reference is None:
-        return known[0]
-    if reference not in known:
+    if reference is not None and reference not in known:
         raise InputError(f"there is no policy {reference!r} to compare with; got {known}")
-    return reference
+    return known[0] if reference is None else reference
 
 
 def holm(p_values: pd.Series) -> pd.Series:

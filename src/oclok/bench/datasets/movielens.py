@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str], since: datetime = SINCE, least: int = LEA
     )
     name, is_genre = f"MovieLens {path.resolve().stem}", genres.to_numpy(dtype=np.float64)
     users, stars = found["userId"].to_numpy(), found["rating"].to_numpy()
-    movies = genres.index.get_indexer(pd.Index(found["movieId"])).astype(np.int32)
+    movies = genres.index.get_indexer(pd.Index(found["movieId"]))
     ratings = Ratings.of_active_users(name, users, movies, stars, is_genre, least)
     if not len(ratings):
         raise DataError(

@@ -58,11 +58,9 @@ class Ratings:
         users, movies, stars = users[keep], movies[keep], stars[keep]
         order = np.argsort(movies, kind="stable")
         users, movies, stars = users[order], movies[order], stars[order]
-        rated = np.flatnonzero(np.bincount(movies, minlength=len(genres)))
-        users, movies = (
-            np.unique(ids, return_inverse=True)[1].astype(np.int32) for ids in (users, movies)
-        )
-        return cls(name, users, movies, stars, genres[rated])
+        rated, movies = np.unique(movies, return_inverse=True)
+        users = np.unique(users, return_inverse=True)[1]
+        return cls(name, users.astype(np.int32), movies.astype(np.int32), stars, genres[rated])
 
     def __len__(self) -> int:
         return int(self.users.size)

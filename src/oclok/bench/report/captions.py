@@ -100,10 +100,7 @@ FIGURES = (
 
 
 def paired_figure(compared: pd.DataFrame, reference: str) -> ReportFigure:
-    """Return the figure of a paired comparison with a `reference`.
-
-    Ratios are drawn where all are defined, differences elsewhere.
-    """
+    """Return the figure of a paired comparison: ratios if all are defined, else differences."""
     scale: Literal["ratio", "difference"]
     scale = "ratio" if compared["ratio"].notna().all() else "difference"
     mean, equal = ("geometric mean", 1) if scale == "ratio" else ("mean", 0)
