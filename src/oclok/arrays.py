@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oclok.persistence import Persistent
 from oclok.typing import FloatArray, IntArray
@@ -42,15 +43,15 @@ class GrowableArray(Persistent):
 
     _is_finite = True
 
-    def __init__(self) -> None:
-        self._buffer: FloatArray = np.empty(0)
+    def __init__(self, dtype: Any = np.float64) -> None:
+        self._buffer: NDArray[Any] = np.empty(0, dtype)
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
     @property
-    def array(self) -> FloatArray:
+    def array(self) -> NDArray[Any]:
         """The rows so far: a view, valid until the next change."""
         return self._buffer[: self._size]
 
@@ -59,18 +60,18 @@ class GrowableArray(Persistent):
         """Entries of a row; None before the first."""
         return int(self._buffer.shape[1]) if self._size else None
 
-    def extend(self, rows: FloatArray) -> None:
+    def extend(self, rows: NDArray[Any]) -> None:
         """Add `rows` at the end."""
         self.put(self._size, rows)
 
-    def put(self, start: int, rows: FloatArray) -> None:
+    def put(self, start: int, rows: NDArray[Any]) -> None:
         """Write `rows` from row `start` on, over what is there or at the end."""
         if len(rows) == 0:
             return
         stop = start + len(rows)
         if stop > len(self._buffer):
             if not self._size:
-                self._buffer = np.empty((0, *rows.shape[1:]))
+                self._buffer = np.empty((0, *rows.shape[1:]), self._buffer.dtype)
             self._buffer = grown(self._buffer, max(stop, LEAST_CAPACITY))
         self._buffer[start:stop] = rows
         self._size = max(self._size, stop)
@@ -79,7 +80,7 @@ class GrowableArray(Persistent):
         """Drop all rows from `size` on."""
         self._size = size
         if size == 0:
-            self._buffer = np.empty(0)
+            self._buffer = np.empty(0, self._buffer.dtype)
 
     def keep_last(self, size: int) -> None:
         """Drop all but the last `size` rows."""
@@ -110,34 +111,26 @@ class SparseRows(Persistent):
 
     def __init__(self) -> None:
         self.dimension = 0
-        self._rows = 0
-        self._end = np.zeros(1, dtype=np.int64)  # row n ends at _end[n + 1]
-        self._values = np.zeros(0)
-        self._columns = np.zeros(0, dtype=np.int32)
+        self._ends = GrowableArray(np.int64)  # row n ends at _ends[n + 1]
+        self._ends.extend(np.zeros(1))
+        self._values, self._columns = GrowableArray(), GrowableArray(np.int32)
 
     def __len__(self) -> int:
-        return self._rows
+        return len(self._ends) - 1
 
     def append(self, X: FloatArray) -> None:
         """Add rows, shape (K, D), at the end."""
         self.dimension = X.shape[1] or self.dimension
         row, column = np.nonzero(X)
-        start = int(self._end[self._rows])
-        self._end = grown(self._end, self._rows + 1 + len(X))
-        self._values = grown(self._values, start + len(row))
-        self._columns = grown(self._columns, start + len(row))
-        new = slice(start, start + len(row))
-        self._values[new], self._columns[new] = X[row, column], column
-        ends = start + np.cumsum(np.bincount(row, minlength=len(X)))
-        self._end[self._rows + 1 : self._rows + 1 + len(X)] = ends
-        self._rows += len(X)
+        counts = np.bincount(row, minlength=len(X))
+        self._extend(np.cumsum(counts), X[row, column], column)
 
     def __getitem__(self, rows: slice) -> FloatArray:
         """Return rows as a dense array, shape (K, D)."""
-        ends = self._end[rows.start : rows.stop + 1]
+        ends = self._ends.array[rows.start : rows.stop + 1]
         X = np.zeros((rows.stop - rows.start, self.dimension))
-        held = slice(int(ends[0]), int(ends[-1]))
-        X[np.repeat(np.arange(len(X)), np.diff(ends)), self._columns[held]] = self._values[held]
+        row, held = np.repeat(np.arange(len(X)), np.diff(ends)), slice(int(ends[0]), int(ends[-1]))
+        X[row, self._columns.array[held]] = self._values.array[held]
         return X
 
     def take(self, rows: IntArray) -> FloatArray:
@@ -146,25 +139,25 @@ class SparseRows(Persistent):
 
     def kept(self, rows: IntArray) -> SparseRows:
         """Return the rows at some positions only."""
-        starts, counts = self._end[rows], np.diff(self._end[: self._rows + 1])[rows]
+        starts, counts = self._ends.array[rows], np.diff(self._ends.array)[rows]
         ends = np.cumsum(counts)
         places = np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
         other = SparseRows()
-        other.dimension, other._rows = self.dimension, len(rows)
-        other._end = np.concatenate([[0], ends]).astype(np.int64)
-        other._values, other._columns = self._values[places], self._columns[places]
+        other.dimension = self.dimension
+        other._extend(ends, self._values.array[places], self._columns.array[places])
         return other
 
+    def _extend(self, ends: IntArray, values: FloatArray, columns: IntArray) -> None:
+        """Add rows that end at `ends` of `values` and `columns`."""
+        self._ends.extend(len(self._values) + ends)
+        self._values.extend(values)
+        self._columns.extend(columns)
+
     def _state(self) -> dict[str, Any]:
-        size = int(self._end[self._rows])
-        return {
-            "dimension": self.dimension,
-            "end": self._end[: self._rows + 1],
-            "values": self._values[:size],
-            "columns": self._columns[:size],
-        }
+        names = {"end": self._ends, "values": self._values, "columns": self._columns}
+        return {"dimension": self.dimension, **{name: a.array for name, a in names.items()}}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.dimension, self._rows = state["dimension"], len(state["end"]) - 1
-        self._end, self._values = state["end"], state["values"]
-        self._columns = state["columns"]
+        self.__init__()  # type: ignore[misc]
+        self.dimension = state["dimension"]
+        self._extend(state["end"][1:], state["values"], state["columns"])

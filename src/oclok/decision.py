@@ -17,17 +17,11 @@ from oclok.validation import as_contexts, as_count, as_positions, as_vector
 
 
 class Propensities(NamedTuple):
-    """How likely the base arms of a round, and the super arm played, were to be chosen.
+    """How likely the base arms of a round, and the super arm played, were to be chosen."""
 
-    Attributes:
-        arms: of each base arm, shape (M,).
-        super_arm: of the super arm as a whole.
-        draws: how many draws they are estimated from; 0 where they are exact.
-    """
-
-    arms: FloatArray
-    super_arm: float
-    draws: int = 0
+    arms: FloatArray  # of each base arm; (M,)
+    super_arm: float  # of the super arm as a whole
+    draws: int = 0  # how many draws they are estimated from; 0 where they are exact
 
     @classmethod
     def certain(cls, arms: int, super_arm: IntArray) -> Propensities:
@@ -120,7 +114,8 @@ class Decision(Persistent):
 
     def to_json(self) -> str:
         """Return the decision as JSON text; floats survive the way there and back exactly."""
-        return json.dumps({"id": self.id, **{k: _plain(v) for k, v in self._state().items()}})
+        arrays = {k: v.tolist() for k, v in self._state().items() if isinstance(v, np.ndarray)}
+        return json.dumps({"id": self.id, **self._state(), **arrays})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Decision:
@@ -157,7 +152,3 @@ class Decision(Persistent):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         self.__dict__.update(state)
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value

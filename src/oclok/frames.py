@@ -42,13 +42,11 @@ def feature_columns(
         raise InputError(f"expected a pandas DataFrame; got {type(frame).__name__}")
     if isinstance(features, str):
         raise InputError(f"features must be a list of column names; got the string {features!r}")
-    chosen = list(features or ())
-    if features is None:
-        chosen = [name for name in frame.columns if name not in others]
+    chosen = [n for n in frame.columns if n not in others] if features is None else list(features)
     check_columns(frame, [*others, *chosen])
-    leaked = [name for name in chosen if name in others]
-    if leaked:
-        raise InputError(f"column {leaked[0]!r} cannot be a feature: it is the round or an outcome")
+    for name in chosen:
+        if name in others:
+            raise InputError(f"column {name!r} cannot be a feature: it is the round or an outcome")
     if not chosen:
         raise DataError("no feature columns: a policy needs at least one to tell arms apart")
     if len(frame) == 0:
@@ -61,7 +59,7 @@ def check_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
     for name in names:
         count = list(frame.columns).count(name)
         if count != 1:
-            seen = ", ".join(repr(column) for column in frame.columns)
+            seen = ", ".join(map(repr, frame.columns))
             how_often = "no column" if count == 0 else f"{count} columns"
             raise DataError(
                 f"the table has {how_often} {name!r}; its columns are {seen}: say which are yours "

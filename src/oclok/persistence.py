@@ -32,7 +32,7 @@ import os
 import re
 import secrets
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -79,24 +79,31 @@ Thing = TypeVar("Thing", bound=Persistent)
 def save(thing: Persistent, path: str | os.PathLike[str]) -> None:
     """Write `thing` to `path` atomically: a crash leaves the old file or the new one."""
     target, content = Path(path), dumps(thing)
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        with open(temporary, "xb") as file:
+        with replacing(target) as temporary, open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
     except OSError as reason:
         raise StorageError(f"cannot write {target}: {reason}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
     if hasattr(os, "O_DIRECTORY"):  # the new name is on disk, too
         descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a path to write to, which takes the place of `target` at the end of the block."""
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def load(
@@ -185,8 +192,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
-        self._objects: list[Persistent] = []  # kept, so that no id is used twice
-        self._numbers: dict[int, int] = {}
+        self._seen: dict[int, tuple[int, Persistent]] = {}  # kept, so that no id is used twice
 
     def encode(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | str):
@@ -218,10 +224,9 @@ class _Writer:
         return self._encode_estimator(value)
 
     def _encode_object(self, value: Persistent) -> Any:
-        if id(value) in self._numbers:
-            return {"$same": self._numbers[id(value)]}
-        self._numbers[id(value)] = len(self._objects)
-        self._objects.append(value)
+        if id(value) in self._seen:
+            return {"$same": self._seen[id(value)][0]}
+        self._seen[id(value)] = len(self._seen), value
         state = {key: self.encode(item) for key, item in value._state().items()}
         return {"$object": _class_name(type(value)), "state": state}
 
@@ -325,6 +330,3 @@ def _decode_estimator(name: str, params: dict[str, Any]) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, BaseEstimator | Kernel)):
         raise StorageError(f"{module} has no estimator {own!r}")
     return cls(**params)
-
-
-__all__ = ["FORMAT", "VERSION", "Persistent", "dumps", "load", "loads", "save"]

@@ -1,7 +1,5 @@
 """Problems, simulation, experiments, figures and the paper: an extra beside the core."""
 
-from __future__ import annotations
-
 from oclok.bench.problems.base import Problem, Round
 from oclok.bench.problems.channels import Channels
 from oclok.bench.problems.codependency import Codependency

@@ -104,7 +104,6 @@ def _check(policy: Policy, problem: Problem) -> None:
 
 
 def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str, float]:
-    """Play one round; return its row."""
     if not isinstance(current, Round):
         raise InputError(f"a problem must be made of oclok.bench.Round; got {current!r}")
     select, play = partial(policy.select, current.contexts, current.oracle), current.play
@@ -130,9 +129,8 @@ def _play(policy: Policy, current: Round, rng: np.random.Generator) -> dict[str,
     optimum = best if current.exact is oracle else math.nan  # opt(f_t), if known
     if current.exact is not None and current.exact is not oracle:
         optimum = oracle.value(means, current.exact(means))
-    rewarded = outcomes[:, 0] if outcomes.ndim == 2 else outcomes
     return {
-        "reward": current.reward(decision.super_arm, rewarded),
+        "reward": current.reward(decision.super_arm, outcomes.reshape(len(decision), -1)[:, 0]),
         "expected_reward": expected,
         "best_expected_reward": best,
         "regret": best - expected,

@@ -1,7 +1,5 @@
 """Offline evaluation: what a policy would have earned, from a log of what another one chose."""
 
-from __future__ import annotations
-
 from oclok.offline.estimate import Estimate, OverlapWarning
 from oclok.offline.estimators import doubly_robust, replay
 from oclok.offline.evaluate import evaluate

@@ -95,10 +95,9 @@ class Estimate:
         return pd.DataFrame([row])
 
     def __repr__(self) -> str:
-        overlap = ""
-        if not math.isnan(self.effective_sample_size):
-            worth = f"worth {self.effective_sample_size:.1f} rounds of this policy"
-            overlap = f", {self.matched} matched, {worth}"
+        size, overlap = self.effective_sample_size, ""
+        if not math.isnan(size):
+            overlap = f", {self.matched} matched, worth {size:.1f} rounds of this policy"
         lines = [
             f"{self.method}: {self.value:.4g} per round, "
             f"{self.level:.0%} interval {self.lower:.4g} to {self.upper:.4g}",

@@ -43,6 +43,8 @@ Match = Literal["super_arm", "arms"]
 
 #: Folds of the cross-fitting of q.
 FOLDS = 5
+#: What an estimate assumes that matches super arms.
+OF_SUPER_ARMS = "rounds are independent draws from one world, propensities of super arms are right"
 
 
 def replay(
@@ -148,12 +150,8 @@ def doubly_robust(
         weights[t] = np.array_equal(current.super_arm, chosen) / P[t]
         error = current.reward - current.value(q[t], current.super_arm)
         scores[t] = current.value(q[t], chosen) + weights[t] * error
-    assumes = (
-        "rounds are independent draws from one world, the propensities of super arms are right"
-    )
-    return estimate_from_scores(
-        "doubly robust, matching super arms", scores, weights, log, level, assumes
-    )
+    method = "doubly robust, matching super arms"
+    return estimate_from_scores(method, scores, weights, log, level, OF_SUPER_ARMS)
 
 
 def decide(policy: Policy, log: Log) -> list[IntArray]:
@@ -188,13 +186,9 @@ def _replay_super_arms(
             policy = trial
             rewards.append(current.reward)
             checked[t] = 1 / P.min()
-    assumes = (
-        "rounds are independent draws from one world and the propensities of the logged super "
-        "arms are right"
-    )
     scores, weights = np.array(rewards), np.ones(len(rewards))
     method = "replay, matching super arms"
-    return estimate_from_scores(method, scores, weights, log, level, assumes, checked=checked)
+    return estimate_from_scores(method, scores, weights, log, level, OF_SUPER_ARMS, checked=checked)
 
 
 def _estimate_by_arms(

@@ -171,17 +171,12 @@ class Log(Sequence[LoggedRound]):
                     f"it is not in {round} = {label!r}"
                 )
             M, K = len(at), super_arm.size
+            logged = None if p is None else p[at], None if P is None else P[at][0]
+            if uniform:
+                logged = np.full(M, K / M), 1 / math.comb(M, K)
+            feasible = TopK(K) if oracle is None else oracle
             try:
-                rounds.append(
-                    LoggedRound(
-                        X[at],
-                        super_arm,
-                        y[at][super_arm],
-                        TopK(K) if oracle is None else oracle,
-                        np.full(M, K / M) if uniform else None if p is None else p[at],
-                        1 / math.comb(M, K) if uniform else None if P is None else P[at][0],
-                    )
-                )
+                rounds.append(LoggedRound(X[at], super_arm, y[at][super_arm], feasible, *logged))
             except InputError as reason:
                 raise DataError(f"{round} = {label!r}: {reason}") from None
         return cls(rounds)

@@ -61,9 +61,9 @@ def model_opinion(
     model.update(*log.observations)
     scale = MIXTURE_PRIOR * log.observations[1].std()
     values, strange = np.empty((len(log), 3)), []
+    is_mixture = isinstance(posterior, MixturePosterior)
     for t, (current, chosen) in enumerate(zip(log, decide(policy, log), strict=True)):
         mean, std = model.predict(current.contexts)
-        is_mixture = isinstance(posterior, MixturePosterior)
         prior_std = scale if is_mixture else posterior.predict(current.contexts).std[chosen]
         strange.append(std[chosen] > STRANGE * prior_std)
         values[t] = [current.value(mean + by * std, chosen) for by in (0.0, -reach, reach)]
@@ -72,15 +72,8 @@ def model_opinion(
     doubt = OverlapWarning(
         f"the model has seen next to nothing like {share:.0%} of the policy's base arms"
     )
-    return Estimate(
-        f"a model's opinion ({type(posterior).__name__})",
-        value,
-        lower,
-        upper,
-        level,
-        len(log),
-        0,
-        math.nan,
-        "the kernel and the noise of the model are right: this is no measurement",
-        (doubt,) if share > MOST_STRANGE else (),
-    )
+    method = f"a model's opinion ({type(posterior).__name__})"
+    assumes = "the kernel and the noise of the model are right: this is no measurement"
+    doubts = (doubt,) if share > MOST_STRANGE else ()
+    numbers = (value, lower, upper, level, len(log), 0, math.nan)
+    return Estimate(method, *numbers, assumes, doubts)

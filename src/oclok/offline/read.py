@@ -100,13 +100,8 @@ def _round(
     if fixed:
         place = {arm: position for position, arm in enumerate(rows["arm"])}
         oracle = oracle.given(**{n: [place[str(arm)] for arm in ids] for n, ids in fixed.items()})
+    contexts = schema.encode(arms, frozenset(arms.names))
     p = rows["propensity"].to_numpy(dtype=float)
     P = float(rows["super_arm_propensity"].iloc[0])
-    return LoggedRound(
-        schema.encode(arms, frozenset(arms.names)),
-        chosen,
-        outcomes,
-        oracle,
-        None if np.isnan(p).all() else np.clip(p, 0.0, 1.0),
-        None if np.isnan(P) else P,
-    )
+    known = None if np.isnan(p).all() else np.clip(p, 0.0, 1.0), None if np.isnan(P) else P
+    return LoggedRound(contexts, chosen, outcomes, oracle, *known)

@@ -1,7 +1,5 @@
 """Which super arms are feasible, what they are worth, and solvers that find the best one."""
 
-from __future__ import annotations
-
 from oclok.oracles.arguments import oracle_from_json
 from oclok.oracles.base import Oracle, Solution, SumOracle
 from oclok.oracles.coverage import Coverage

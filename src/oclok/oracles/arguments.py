@@ -73,10 +73,8 @@ def json_key(label: object) -> str | None:
 
 
 def parameters_of(cls: type) -> dict[str, Parameter]:
-    """Return the parameters of the constructor of `cls` by name, without `self`."""
-    if cls.__init__ is object.__init__:  # type: ignore[misc]
-        return {}
-    return dict(list(signature(cls.__init__).parameters.items())[1:])  # type: ignore[misc]
+    """Return the parameters of the constructor of `cls` by name."""
+    return dict(signature(cls).parameters)
 
 
 def arguments_of(thing: object) -> dict[str, Any]:

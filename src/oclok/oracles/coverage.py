@@ -187,9 +187,7 @@ class Coverage(CoverageOracle):
         given = self._is_included[left]
         miss = self._missed(right[given], p[given])
         nodes, value = greedy(P, miss, self._room)
-        gap = 0.0
+        gap = value * (1 / self.alpha - 1) if self._room > 1 else 0.0
         if self._room > 1 and self.solver == "exact":
             nodes, gap = exact(P, miss, self._room, nodes, value, deadline)
-        elif self._room > 1:
-            gap = value * (1 / self.alpha - 1)
         return self._open[nodes], gap

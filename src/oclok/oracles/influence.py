@@ -144,14 +144,12 @@ class TIMPlus(CoverageOracle):
     def _cover(self, rr: _RRSets) -> IntArray:
         """Return open nodes, each the one in most RR sets not met before (Algorithm 1)."""
         is_met = rr.met_by(self._is_included.nonzero()[0])
-        nodes = np.empty(self._room, dtype=np.intp)
-        is_candidate = np.zeros(self._n, dtype=bool)
-        is_candidate[self._open] = True
+        nodes, candidates = np.empty(self._room, dtype=np.intp), self._open
         for step in range(self._room):
             running = np.append(0, np.cumsum(~is_met[rr.sets]))
-            gains = np.where(is_candidate, np.diff(running[rr.starts]), -1)
-            nodes[step] = node = gains.argmax()
-            is_candidate[node] = False
+            gains = np.diff(running[rr.starts])[candidates]
+            nodes[step] = node = candidates[gains.argmax()]
+            candidates = candidates[candidates != node]
             is_met[rr.of(node)] = True
         return nodes
 
@@ -193,7 +191,6 @@ class _Graph(NamedTuple):
     deadline: Deadline
 
     def sample(self, theta: int, rng: np.random.Generator) -> _RRSets:
-        """Draw `theta` RR sets."""
         return self.sample_from(self.draw_roots(theta, rng), rng)
 
     def draw_roots(self, theta: int, rng: np.random.Generator) -> IntArray:

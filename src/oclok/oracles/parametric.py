@@ -71,9 +71,8 @@ class ParametricOracle(Oracle):
     def given(self, include: ArrayLike = (), exclude: ArrayLike = ()) -> Self:
         """Return the oracle whose super arms contain all of `include` and none of `exclude`.
 
-        It is for the same base arms and solves at about the same cost. `value` is that of the
-        whole super arm, and `alpha` holds for it, among the super arms that remain.
-        `InfeasibleError`, here or when it is called, if none does.
+        It solves at about the same cost. `value` is that of the whole super arm, and `alpha` holds
+        for it, among those that remain. `InfeasibleError`, here or when called, if none does.
         """
         self._check_resolved()
         wanted = as_positions(include, "include", self.size)
@@ -90,10 +89,8 @@ class ParametricOracle(Oracle):
     def choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:
         """Return the base arms to add to those `chosen` so far; none when that is a super arm."""
         self._check_resolved()
-        if self._include.size:
-            missing = np.setdiff1d(self._include, chosen)
-            if missing.size:
-                return missing
+        if self._include.size and (missing := np.setdiff1d(self._include, chosen)).size:
+            return missing
         return self._choose_next(index, chosen)
 
     def _choose_next(self, index: FloatArray, chosen: IntArray) -> IntArray:

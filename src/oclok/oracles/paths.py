@@ -90,9 +90,8 @@ class Path(ExactSumOracle):
     def _longest(self, index: FloatArray) -> IntArray:
         """Find the best paths in a graph without cycles, in topological order of the nodes."""
         edges = self._useful
-        best = [-math.inf] * self._count
+        best, via = [-math.inf] * self._count, [-1] * self._count
         best[self._source] = 0.0
-        via = [-1] * self._count
         ends = (self._tail[edges].tolist(), self._head[edges].tolist(), index[edges].tolist())
         for edge, tail, head, gain in zip(edges.tolist(), *ends, strict=True):
             total = best[tail] + gain
@@ -114,10 +113,9 @@ class Path(ExactSumOracle):
         graph = self._matrix(np.abs(index[edges]), edges)
         _, previous = dijkstra(graph, indices=self._source, return_predecessors=True)
         reached = np.flatnonzero(previous >= 0)
+        taken = previous[reached] * self._count + reached  # pairs of nodes
         via = np.full(self._count, -1)
-        via[reached] = edges[
-            np.searchsorted(pair[edges], previous[reached] * self._count + reached)
-        ]
+        via[reached] = edges[np.searchsorted(pair[edges], taken)]
         return via
 
     def _prepare(self) -> None:
@@ -143,11 +141,11 @@ class Path(ExactSumOracle):
                 "edges cannot be included where the graph has a cycle between source and target"
             )
         self._useful = edges
-        if not np.isin(self._include, edges).all():
-            missed = self._include[~np.isin(self._include, edges)][0]
+        missed = np.setdiff1d(self._include, edges)
+        if missed.size:
             raise InfeasibleError(
-                f"no path from node {self.source!r} to {self.target!r} has edge {missed} and all "
-                "others that are included"
+                f"no path from node {self.source!r} to {self.target!r} has edge {missed[0]} and "
+                "all others that are included"
             )
 
     def _on_some_walk(self, edges: IntArray) -> IntArray:

@@ -81,7 +81,7 @@ class Program(TimeLimitedOracle, ExactSumOracle):
                     f"{name} must be one number, or one for each of the {rows} rows; "
                     f"got shape {bounds.shape}"
                 )
-        low, high = (np.broadcast_to(b, (rows,)) for b in (self.lower, self.upper))
+        low, high = self._bounds = [np.broadcast_to(b, (rows,)) for b in (self.lower, self.upper)]
         if (low > high).any():
             first = int(np.argmax(low > high))
             raise InputError(
@@ -96,11 +96,8 @@ class Program(TimeLimitedOracle, ExactSumOracle):
         return tuple(dict.fromkeys(row for row in rows if isinstance(row, str)))
 
     def _with_columns(self, found: dict[str, ArrayLike]) -> dict[str, Any]:
-        rows = [
-            as_vector(found[row], f"column {row!r}") if isinstance(row, str) else row
-            for row in self.A
-        ]
-        return {"A": rows}
+        named = {name: as_vector(column, f"column {name!r}") for name, column in found.items()}
+        return {"A": [named[row] if isinstance(row, str) else row for row in self.A]}
 
     def _prepare(self) -> None:
         rows, self.size = self.A.shape
@@ -110,14 +107,9 @@ class Program(TimeLimitedOracle, ExactSumOracle):
         power = -np.frexp(largest)[1]
         scaled = self.A.copy()
         scaled.data = np.ldexp(scaled.data, power[row])
-        low, high = (np.broadcast_to(b, (rows,)) for b in (self.lower, self.upper))
         with np.errstate(over="ignore"):
-            self._relaxed = (
-                scaled,
-                np.ldexp(low, power) - RELAXATION,
-                np.ldexp(high, power) + RELAXATION,
-            )
-        self._bounds = low, high
+            low, high = (np.ldexp(bound, power) for bound in self._bounds)
+        self._relaxed = scaled, low - RELAXATION, high + RELAXATION
 
     def _allows(self, chosen: IntArray) -> bool:
         x: BoolArray = np.zeros(self.A.shape[1], dtype=np.bool_)
@@ -130,8 +122,8 @@ class Program(TimeLimitedOracle, ExactSumOracle):
         sums = scaled @ x.astype(np.float64)
         near = (sums < relaxed_low + 2 * RELAXATION) | (sums > relaxed_high - 2 * RELAXATION)
         for row in near.nonzero()[0]:
-            low, high = self._bounds[0][row], self._bounds[1][row]
-            entries = slice(self.A.indptr[row], self.A.indptr[row + 1])
+            low, high = (bounds[row] for bounds in self._bounds)
+            entries = slice(*self.A.indptr[row : row + 2])
             arms, coefficients = self.A.indices[entries], self.A.data[entries]
             for sign, bound in ((1.0, high), (-1.0, -low)):
                 if exceeds(sign * coefficients[x[arms]], bound):
@@ -153,25 +145,21 @@ class Program(TimeLimitedOracle, ExactSumOracle):
             is_over = answer.status == 1
             if answer.status not in ((0,) if self.time_limit is None else (0, 1)):
                 raise OracleError(f"the solver found no optimal super arm: {answer.message}")
-            if answer.x is None:
-                raise self._out_of_time()
-            x = answer.x > 0.5
-            missed = self._missed(x)
-            if missed is None:
-                super_arm = np.flatnonzero(x)
-                return Solution(super_arm, self._gap(index, x, answer) if is_over else 0.0)
+            if answer.x is not None:
+                x = answer.x > 0.5
+                missed = self._missed(x)
+                if missed is None:
+                    gap = self._gap(index, x, answer) if is_over else 0.0
+                    return Solution(np.flatnonzero(x), gap)
+                cuts.append(cover_cut(*missed, x))
             if is_over:
-                raise self._out_of_time()
-            cuts.append(cover_cut(*missed, x))
+                raise OracleError(
+                    f"Program found no feasible super arm within {self.time_limit:g} s; raise "
+                    "time_limit, or state fewer equalities"
+                )
         raise OracleError(
             f"too hard: more than {LARGEST_CUT_COUNT} sets miss a constraint by a tiny margin; "
             "do the coefficients of a row differ too much in size?"
-        )
-
-    def _out_of_time(self) -> OracleError:
-        return OracleError(
-            f"Program found no feasible super arm within {self.time_limit:g} s; raise time_limit, "
-            "or state fewer equalities"
         )
 
     def _gap(self, index: FloatArray, x: BoolArray, answer: Any) -> float:

@@ -104,9 +104,7 @@ class TopK(ParametricOracle):
         if super_arm.size != min(self.k, index.size - self._exclude.size):
             return False
         least, most = index[super_arm] - error[super_arm], index + error
-        most[super_arm] = -np.inf
-        if self._exclude.size:
-            most[self._exclude] = -np.inf
+        most[super_arm] = most[self._exclude] = -np.inf
         if self._include.size:
             least = least[~np.isin(super_arm, self._include)]  # the rest are no choice
         worst = min(least.tolist(), default=math.inf)
@@ -250,9 +248,7 @@ def _as_limits(limits: int | Mapping[Any, int]) -> int | dict[Any, int]:
 def _limit_of(label: Any, limits: int | dict[Any, int]) -> int:
     if isinstance(limits, int):
         return limits
-    if label in limits:
-        return limits[label]
-    key = json_key(label)
-    if key is not None and key in limits:
-        return limits[key]
+    for key in (label, json_key(label) or label):
+        if key in limits:
+            return limits[key]
     raise InputError(f"limits must name every group; group {label!r} is missing")

@@ -4,8 +4,6 @@ Each takes a function that makes a new object and raises an `AssertionError` tha
 wrong with it. They need no test framework.
 """
 
-from __future__ import annotations
-
 from oclok.testing.oracles import check_oracle
 from oclok.testing.policies import check_policy
 from oclok.testing.posteriors import check_posterior

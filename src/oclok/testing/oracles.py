@@ -172,9 +172,7 @@ def _check_lipschitz(oracle: Oracle, index: FloatArray, super_arm: IntArray) -> 
     for others in changed:
         change = abs(oracle.value(means, super_arm) - oracle.value(others, super_arm))
         allowed = oracle.lipschitz * float(np.abs(means - others)[super_arm].sum())
-        what = (
-            f"the value of {super_arm} changes by {change} between the means {means} and {others}"
-        )
+        what = f"the value of {super_arm} changes by {change} between means {means} and {others}"
         wrong = f"{what}; lipschitz = {oracle.lipschitz} allows {allowed}"
         check(change <= allowed + VALUE_ROUNDING, wrong)
 

@@ -1,7 +1,5 @@
 """Tables of rounds → the numbers behind summaries, figures and reports. No Matplotlib here."""
 
-from __future__ import annotations
-
 from oclok.extras import needs
 
 with needs("bench"):

@@ -7,6 +7,7 @@ round, which `spread` and `band` then average over repeats.
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -78,8 +79,8 @@ def milliseconds(results: pd.DataFrame) -> pd.DataFrame:
 def smooth_quartiles(values: pd.DataFrame) -> pd.DataFrame:
     """Return `low`, `middle` and `high` quartiles over repeats by round, as running medians."""
     grouped = values.groupby([*_CURVE, "round"])["value"]
-    quartiles = grouped.quantile(np.array([0.25, 0.5, 0.75])).unstack()
-    quartiles.columns = pd.Index(["low", "middle", "high"])
+    levels = {"low": 0.25, "middle": 0.5, "high": 0.75}
+    quartiles = pd.DataFrame({name: grouped.quantile(level) for name, level in levels.items()})
     windows = quartiles.groupby(level=_CURVE, group_keys=False)
     return windows.apply(lambda rows: rows.rolling(SMOOTHING, center=True, min_periods=1).median())
 
@@ -93,9 +94,7 @@ def held_so_far(results: pd.DataFrame) -> pd.DataFrame:
 def cumulative_alpha_regret(results: pd.DataFrame) -> pd.DataFrame:
     """Return the α-regret up to each round; the regret where the table has no α-regret."""
     runs = longest_runs(results)
-    regret = runs["regret"]
-    if "alpha_regret" in runs:
-        regret = runs["alpha_regret"].fillna(regret)
+    regret = runs.get("alpha_regret", runs["regret"]).fillna(runs["regret"])
     return _values(runs, regret.groupby([runs[name] for name in _RUN]).cumsum())
 
 
@@ -169,7 +168,7 @@ def summarise(rounds: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(regret=regret["mean"], regret_std=regret["std"], milliseconds=np.nan)
     if knows(rounds, "seconds"):
         table["milliseconds"] = milliseconds(rounds).groupby(_CURVE)["value"].median()
-    pairs = ((variant, policy) for variant in variants(rounds) for policy in policies(rounds))
+    pairs = product(variants(rounds), policies(rounds))
     return table.loc[[pair for pair in pairs if pair in table.index]]
 
 
@@ -180,12 +179,12 @@ def deltas(results: pd.DataFrame) -> list[float]:
 
 def variants(results: pd.DataFrame) -> list[str]:
     """Return each variant once, in the order of the table, which is that of the experiment."""
-    return list(dict.fromkeys(results["variant"]))
+    return results["variant"].unique().tolist()
 
 
 def policies(results: pd.DataFrame) -> list[str]:
     """Return each policy's label once, in the order of the table, which is the declared one."""
-    return list(dict.fromkeys(results["policy"]))
+    return results["policy"].unique().tolist()
 
 
 def _values(runs: pd.DataFrame, value: pd.Series) -> pd.DataFrame:

@@ -73,24 +73,24 @@ def compare(table: pd.DataFrame, reference: str | None = None) -> pd.DataFrame:
 def choose_reference(table: pd.DataFrame, reference: str | None) -> str:
     """Return `reference` if the table has it, the first policy if it is None."""
     known = measures.policies(table)
-    if reference is None:
-        return known[0]
-    if reference not in known:
+    if reference is not None and reference not in known:
         raise InputError(f"there is no policy {reference!r} to compare with; got {known}")
-    return reference
+    return known[0] if reference is None else reference
 
 
 def holm(p_values: pd.Series) -> pd.Series:
-    """Return p-values corrected for their number by Holm's step-down method; NaN stay NaN.
-
-    Examples:
-        >>> holm(pd.Series([0.01, 0.04, 0.03])).round(2).tolist()
-        [0.03, 0.06, 0.06]
-    """
+    """Return p-values corrected for their number by Holm's step-down method; NaN stay NaN."""
     known = p_values.dropna().sort_values()
     factors = np.arange(len(known), 0, -1)
     corrected = np.minimum(1.0, np.maximum.accumulate(known.to_numpy() * factors))
     return pd.Series(corrected, known.index).reindex(p_values.index)
+
+
+def student_interval(values: FloatArray) -> tuple[float, float]:
+    """Return Student's interval of 95% of the mean of two or more `values`, shape (n,)."""
+    mean, error = values.mean(), values.std(ddof=1) / np.sqrt(len(values))
+    margin = float(stdtrit(len(values) - 1, (1 + LEVEL) / 2)) * error
+    return float(mean - margin), float(mean + margin)
 
 
 def bootstrap_interval(values: FloatArray, rng: np.random.Generator) -> tuple[float, float]:
@@ -98,11 +98,10 @@ def bootstrap_interval(values: FloatArray, rng: np.random.Generator) -> tuple[fl
     n = len(values)
     if n < 2:
         return np.nan, np.nan
+    if n < LEAST_RESAMPLED:
+        return student_interval(values)
     mean, error = values.mean(), values.std(ddof=1) / np.sqrt(n)
     tail = (1 - LEVEL) / 2
-    if n < LEAST_RESAMPLED:
-        margin = float(stdtrit(n - 1, 1 - tail)) * error
-        return mean - margin, mean + margin
     drawn = values[rng.integers(0, n, (RESAMPLES, n))]
     errors = drawn.std(axis=1, ddof=1) / np.sqrt(n)
     varied = errors > 1e-12 * error  # one value n times over says nothing of the spread

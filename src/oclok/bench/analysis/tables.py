@@ -43,15 +43,6 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
 
     Without a column `policy` there is one policy, without `variant` one variant; without `repeat`,
     further rows of the same policy and round are further repeats, in their order.
-
-    Examples:
-        >>> from oclok.policies import Random
-        >>> from oclok.bench import Crowdsourcing
-        >>> from oclok.bench.simulation import simulate
-        >>> tables = [simulate(Random(seed=s), Crowdsourcing(3, seed=s), seed=s) for s in range(2)]
-        >>> complete(pd.concat(tables))[["policy", "repeat", "horizon"]].drop_duplicates().values
-        array([['Random', 0, 3],
-               ['Random', 1, 3]], dtype=object)
     """
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"expected a table of rounds, as simulate and run return; got {table!r}")
@@ -61,10 +52,9 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
     if table.empty:
         raise InputError("the table has no rows; expected one per round")
     attrs = table.attrs
-    defaults = {"variant": "", "policy": attrs.get("policy", "policy")}
-    defaults |= {"experiment": "experiment", "data": attrs.get("data", "")}
+    defaults = {"variant": "", "policy": "policy", "experiment": "experiment", "data": ""}
     for name, default in defaults.items():
-        text = table[name].fillna("").astype(str) if name in table else default
+        text = table[name].fillna("").astype(str) if name in table else attrs.get(name, default)
         table = table.assign(**{name: text})
     table = table.reset_index(drop=True)
     if "repeat" not in table:
@@ -114,8 +104,7 @@ def load(folder: str | os.PathLike[str]) -> Results:
         )
     try:
         rounds = read_table(path)
-        if "experiment" not in rounds:
-            rounds["experiment"] = str(settings.get("experiment", "experiment"))
+        rounds.attrs["experiment"] = str(settings.get("experiment", "experiment"))
         rounds = complete(rounds)
     except InputError as reason:
         raise DataError(f"{path}: {reason}") from None
@@ -167,19 +156,14 @@ def write_table(table: pd.DataFrame, path: Path, *, with_attrs: bool = False) ->
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read what `write_table` wrote; raise one of `UNREADABLE` if it is damaged."""
+    how: dict[str, Any] = {"keep_default_na": False, "na_values": ["NaN"], **_EXACT}
     with gzip.open(path, "rt", encoding="utf8") as file:
         start = file.readline()
         has_attrs = start.startswith("# ")
         attrs = json.loads(start[2:]) if has_attrs else {}
         if not has_attrs:
             file.seek(0)
-        table: pd.DataFrame = pd.read_csv(
-            file,
-            dtype=dict.fromkeys(_TEXT, str),
-            keep_default_na=False,
-            na_values=["NaN"],
-            **_EXACT,
-        )
+        table: pd.DataFrame = pd.read_csv(file, dtype=dict.fromkeys(_TEXT, str), **how)
     table.attrs = attrs
     return table
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from time import monotonic
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+from rich.progress import TextColumn
 
 from oclok.bench.experiments.runner import Progress
 
@@ -22,13 +22,8 @@ def progress_on(console: Console, name: str) -> Iterator[Callable[[Progress], No
     if not console.is_terminal:
         yield _lines(console, name)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[running]}", style="dim"),
-    )
+    running_column = TextColumn("{task.fields[running]}", style="dim")
+    columns = (*Bar.get_default_columns(), running_column)
     with Bar(*columns, console=console, speed_estimate_period=60) as bar:
         task = bar.add_task(name, running="")
 

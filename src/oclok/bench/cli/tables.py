@@ -18,16 +18,11 @@ def summary_table(
 ) -> Table:
     """Return the summary of an experiment; notes on policies, by label, stand below."""
     notes = policy_notes or {}
-    rows = [
-        (
-            variant,
-            policy + ("*" if policy in notes else ""),
-            _spread(row, "reward", 3),
-            _spread(row, "regret", 1),
-            show_time(row["milliseconds"]),
-        )
-        for variant, policy, row in records(summarise(results))
-    ]
+    rows = []
+    for variant, policy, row in records(summarise(results)):
+        name = policy + ("*" if policy in notes else "")
+        cells = _spread(row, "reward", 3), _spread(row, "regret", 1), show_time(row["milliseconds"])
+        rows.append((variant, name, *cells))
     caption = "\n".join(f"* {label}: {note}" for label, note in notes.items())
     headings = ("reward / benchmark", "cumulative regret", "time per round")
     return _table(title, headings, rows, caption)
@@ -41,16 +36,10 @@ def paired_table(results: pd.DataFrame, reference: str) -> Table | None:
     compared = compare(results, reference)
     if compared["p_holm"].isna().all():
         return None
-    rows = [
-        (
-            variant,
-            policy,
-            _interval(row, "ratio", 2),
-            _interval(row, "difference", 1),
-            show_probability(row["p_holm"]),
-        )
-        for variant, policy, row in records(compared)
-    ]
+    rows = []
+    for variant, policy, row in records(compared):
+        cells = _interval(row, "ratio", 2), _interval(row, "difference", 1)
+        rows.append((variant, policy, *cells, show_probability(row["p_holm"])))
     title = f"Regret against {reference} in the same repeats, with 95% intervals"
     caption = "p: paired t-test, Holm's correction for the number of policies"
     return _table(title, ("ratio", "difference", "p"), rows, caption)

@@ -25,17 +25,11 @@ _HEADER = ("user", "venue", "category", "category_name", "latitude", "longitude"
 
 @dataclass(frozen=True, eq=False)
 class CheckIns:
-    """Where people checked in, and how often.
-
-    Attributes:
-        name: of the data.
-        locations: longitude and latitude of each venue, scaled to span [0, 1]²; shape (V, 2).
-        checkins: number of check-ins at each; shape (V,).
-    """
+    """Where people checked in, and how often."""
 
     name: str
-    locations: FloatArray
-    checkins: IntArray
+    locations: FloatArray  # longitude and latitude of venues, scaled to span [0, 1]²; (V, 2)
+    checkins: IntArray  # number of check-ins at each; (V,)
 
     def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Return the locations of `count` check-ins drawn at random; shape (count, 2)."""
@@ -49,19 +43,12 @@ class CheckIns:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A mixture of Gaussians, kept to the unit square.
-
-    Attributes:
-        name: of the data.
-        weights: of the components; shape (C,).
-        means: their centres; shape (C, 2).
-        factors: lower Cholesky factors of their covariances; shape (C, 2, 2).
-    """
+    """A mixture of C Gaussians, kept to the unit square."""
 
     name: str
-    weights: FloatArray
-    means: FloatArray
-    factors: FloatArray
+    weights: FloatArray  # (C,)
+    means: FloatArray  # (C, 2)
+    factors: FloatArray  # lower Cholesky factors of their covariances; (C, 2, 2)
 
     def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Return `count` locations, drawn again while outside [0, 1]²; shape (count, 2)."""
@@ -76,11 +63,9 @@ class Mixture:
 
 
 def load(path: str | os.PathLike[str]) -> CheckIns:
-    """Read check-ins from a file as Foursquare's data set has it, or from a table of venues.
+    """Read check-ins from `dataset_TSMC2014_TKY.txt` or `dataset_TSMC2014_NYC.txt`.
 
-    Args:
-        path: `dataset_TSMC2014_TKY.txt` or `dataset_TSMC2014_NYC.txt`; or a table of venues,
-            `.csv` or `.csv.xz`, with the columns latitude, longitude and checkins.
+    Or from a table of venues, `.csv` or `.csv.xz`, with the columns latitude, longitude, checkins.
     """
     path = Path(path)
     if not path.is_file():

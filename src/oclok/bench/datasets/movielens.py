@@ -39,14 +39,10 @@ def load(path: str | os.PathLike[str], since: datetime = SINCE, least: int = LEA
         batch.loc[batch.pop("timestamp") >= since.timestamp()]
         for batch in _read_ratings(path, genres.index)
     )
-    ratings = Ratings.of_active_users(
-        f"MovieLens {path.resolve().stem}",
-        found["userId"].to_numpy(),
-        genres.index.get_indexer(pd.Index(found["movieId"])).astype(np.int32),
-        found["rating"].to_numpy(),
-        genres.to_numpy(dtype=np.float64),
-        least,
-    )
+    name, is_genre = f"MovieLens {path.resolve().stem}", genres.to_numpy(dtype=np.float64)
+    users, stars = found["userId"].to_numpy(), found["rating"].to_numpy()
+    movies = genres.index.get_indexer(pd.Index(found["movieId"]))
+    ratings = Ratings.of_active_users(name, users, movies, stars, is_genre, least)
     if not len(ratings):
         raise DataError(
             f"{path}: no user has {least} ratings since {since:%Y-%m-%d}; take a larger data set"
@@ -98,7 +94,6 @@ def _read_genres(path: Path) -> pd.DataFrame:
 
 
 def _open(path: Path, name: str) -> IO[bytes]:
-    """Open a file of a MovieLens folder or zip file."""
     if (path / name).is_file():
         return (path / name).open("rb")
     if path.is_file():

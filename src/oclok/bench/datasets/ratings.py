@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,28 +32,20 @@ _GENRE_COUNTS = np.array([0.293, 0.330, 0.240, 0.101, 0.028, 0.006, 0.002])
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """N ratings of V movies by U users, every movie and user with at least one.
-
-    Attributes:
-        name: of the data.
-        users: who rated, 0 … U - 1; shape (N,).
-        movies: what was rated, 0 … V - 1, ascending; shape (N,).
-        stars: from 0.5 to 5; shape (N,).
-        genres: 1 where a movie has a genre, 0 elsewhere; shape (V, G).
-    """
+    """N ratings of V movies by U users, every movie and user with at least one."""
 
     name: str
-    users: NDArray[np.int32]
-    movies: NDArray[np.int32]
-    stars: NDArray[np.float32]
-    genres: FloatArray
+    users: NDArray[np.int32]  # who rated, 0 … U - 1; (N,)
+    movies: NDArray[np.int32]  # what was rated, 0 … V - 1, ascending; (N,)
+    stars: NDArray[np.float32]  # from 0.5 to 5; (N,)
+    genres: FloatArray  # 1 where a movie has a genre, 0 elsewhere; (V, G)
 
     @classmethod
     def of_active_users(
         cls,
         name: str,
-        users: NDArray[np.int32],
-        movies: NDArray[np.int32],
+        users: NDArray[Any],
+        movies: NDArray[Any],
         stars: NDArray[np.float32],
         genres: FloatArray,
         least: int,
@@ -65,8 +58,9 @@ class Ratings:
         users, movies, stars = users[keep], movies[keep], stars[keep]
         order = np.argsort(movies, kind="stable")
         users, movies, stars = users[order], movies[order], stars[order]
-        rated = np.flatnonzero(np.bincount(movies, minlength=len(genres)))
-        return cls(name, _numbered(users), _numbered(movies), stars, genres[rated])
+        rated, movies = np.unique(movies, return_inverse=True)
+        users = np.unique(users, return_inverse=True)[1]
+        return cls(name, users.astype(np.int32), movies.astype(np.int32), stars, genres[rated])
 
     def __len__(self) -> int:
         return int(self.users.size)
@@ -75,15 +69,17 @@ class Ratings:
         """Return where the ratings of each movie start, and N; shape (V + 1,)."""
         return np.searchsorted(self.movies, np.arange(len(self.genres) + 1))
 
-    def profiles(self) -> FloatArray:
+    def profiles(self, rated: IntArray | slice = slice(None)) -> FloatArray:
         """Return each user's mean genre vector, weighted by rating; shape (U, G).
 
-        Ratings are scaled to [0, 1] by (stars - 0.5) / 4.5, so entries are in [0, 1], too.
+        Ratings are scaled to [0, 1] by (stars - 0.5) / 4.5, so entries are in [0, 1], too. Only
+        the ratings at positions `rated` count; a user without any has NaN.
         """
-        weights = (self.stars.astype(np.float64) - 0.5) / 4.5
-        count = np.bincount(self.users)
-        columns = [np.bincount(self.users, weights * genre[self.movies]) for genre in self.genres.T]
-        return np.column_stack(columns) / count[:, None]
+        weights = (self.stars[rated].astype(np.float64) - 0.5) / 4.5
+        users, movies, size = self.users[rated], self.movies[rated], int(self.users.max()) + 1
+        sums = [np.bincount(users, weights * genre[movies], size) for genre in self.genres.T]
+        with np.errstate(invalid="ignore"):
+            return np.column_stack(sums) / np.bincount(users, minlength=size)[:, None]
 
 
 @cache
@@ -113,20 +109,8 @@ def synthetic(users: int = 1000, movies: int = 4500, seed: int = 0) -> Ratings:
         + rng.normal(0.0, 0.7, who.size)
     )
     stars = np.clip(np.round(2 * stars) / 2, 0.5, 5.0)
-    return Ratings.of_active_users(
-        f"synthetic ratings of {movies:,} movies by {users:,} users",
-        who.astype(np.int32),
-        what.astype(np.int32),
-        stars.astype(np.float32),
-        genres,
-        LEAST,
-    )
-
-
-def _numbered(values: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return `values` with those that occur numbered from 0 on, in their order."""
-    occurs = np.bincount(values) > 0
-    return (np.cumsum(occurs) - 1).astype(np.int32)[values]
+    name = f"synthetic ratings of {movies:,} movies by {users:,} users"
+    return Ratings.of_active_users(name, who, what, stars.astype(np.float32), genres, LEAST)
 
 
 def _genres(movies: int, rng: np.random.Generator) -> FloatArray:

@@ -22,13 +22,9 @@ ROWS = 1_000_000
 def read_batches(
     file: IO[bytes] | Path, types: Mapping[str, Any], *, source: str, **how: Any
 ) -> Iterator[pd.DataFrame]:
-    """Yield columns of a delimited text file, a million rows at a time.
+    """Yield the columns `types` of a delimited text file, `ROWS` at a time.
 
-    Args:
-        file: may be compressed if it is a path.
-        types: the columns to read, each with its dtype.
-        source: the name of the file in errors.
-        **how: further arguments of `pandas.read_csv`.
+    Errors call it `source`. `how` are further arguments of `pandas.read_csv`.
     """
     with needs("bench"):
         import pandas as pd

@@ -8,6 +8,7 @@ is its cumulative regret in round T, as a shorter problem is a longer one, trunc
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 
 from oclok import __version__
 from oclok.bench import simulation
-from oclok.bench.experiments.digest import code_digest, digest
+from oclok.bench.experiments.digest import digest
 from oclok.bench.experiments.specs import PolicySpec, as_key, check_distinct, keywords_of, show
 from oclok.bench.problems.base import Problem
 from oclok.errors import ExperimentError
@@ -36,17 +37,13 @@ QUICK_ROUNDS, QUICK_REPEATS = 50, 2
 
 @dataclass(frozen=True)
 class Settings:
-    """How an experiment is run, as `Experiment.settings` returns it.
+    """How an experiment is run, as `Experiment.settings` returns it."""
 
-    `rounds` is T, the largest horizon; `policies` are the labels of those that take part;
-    `options` are given to the problems.
-    """
-
-    rounds: int
+    rounds: int  # T, the largest horizon
     repeats: int
     seed: int
-    policies: tuple[str, ...]
-    options: Options
+    policies: tuple[str, ...]  # labels of those that take part
+    options: Options  # given to the problems
 
 
 @dataclass(frozen=True)
@@ -141,10 +138,9 @@ class Experiment:
         `policies` are labels or keys of those that take part, all if there are none; `quick` means
         few rounds and repeats, for a look; an option of the problem that is None is as declared.
         """
-        if rounds is None:
-            rounds = min(QUICK_ROUNDS, self.rounds) if quick else self.rounds
-        if repeats is None:
-            repeats = min(QUICK_REPEATS, self.repeats) if quick else self.repeats
+        usual = self.rounds, self.repeats
+        if quick:
+            usual = min(QUICK_ROUNDS, self.rounds), min(QUICK_REPEATS, self.repeats)
         chosen = {name: value for name, value in options.items() if value is not None}
         for name in chosen.keys() - self.options.keys():
             raise ExperimentError(f"{self.name} takes no --{name}; leave it out")
@@ -155,8 +151,8 @@ class Experiment:
                 there = ", ".join(known)
                 raise ExperimentError(f"{self.name} has no policy {policy!r}; it has {there}")
         return Settings(
-            rounds=as_count(rounds, "rounds"),
-            repeats=as_count(repeats, "repeats"),
+            rounds=as_count(usual[0] if rounds is None else rounds, "rounds"),
+            repeats=as_count(usual[1] if repeats is None else repeats, "repeats"),
             seed=as_count(seed, "seed", least=0),
             policies=tuple(label for key, label in known.items() if key in wanted),
             options={**self.options, **chosen},
@@ -165,7 +161,7 @@ class Experiment:
     def runs(self, settings: Settings) -> list[Run]:
         """Return all runs, in the order of the final table."""
         problems, policies = self.digests(settings)
-        runner = digest(__version__, code_digest(simulation), settings.seed)
+        runner = digest(__version__, inspect.getsource(simulation), settings.seed)
         return [
             Run(
                 *(variant, spec.label, horizon, repeat),
@@ -181,10 +177,8 @@ class Experiment:
     def digests(self, settings: Settings) -> tuple[dict[str, str], dict[str, str]]:
         """Return hashes of the parameters and code of all variants, and of all policies."""
         files = [_stamp(Path(value)) for value in settings.options.values() if value]
-        problems = {
-            variant: digest(make, dict(settings.options), files)
-            for variant, make in self.variants.items()
-        }
+        options = dict(settings.options)
+        problems = {name: digest(make, options, files) for name, make in self.variants.items()}
         return problems, {name: digest(self.policy(name).make) for name in settings.policies}
 
     def horizons_of(self, spec: PolicySpec, settings: Settings) -> list[int]:
@@ -213,9 +207,8 @@ class Experiment:
     def parameters(self, settings: Settings, variant: str, policy: str) -> dict[str, Any]:
         """Return the declared parameters of a policy and its problem, by column of the table."""
         problem = {**keywords_of(self.variants[variant]), **settings.options}
-        named = {f"policy_{name}": value for name, value in self.policy(policy).parameters.items()}
-        named |= {f"problem_{name}": value for name, value in problem.items()}
-        return {name: show(value) for name, value in named.items()}
+        groups = {"policy": self.policy(policy).parameters, "problem": problem}
+        return {f"{of}_{n}": show(v) for of, group in groups.items() for n, v in group.items()}
 
     def notes(self, settings: Settings) -> dict[str, str]:
         """Return the notes on the policies that take part, by label."""

@@ -93,9 +93,7 @@ DRIFT = Experiment(
         _gp("Bayes-UCB", BayesUCB, right_kernel=True),
         _gp("Bayes-UCB discount", BayesUCB, right_kernel=True, forget=DISCOUNT),
         _gp("Bayes-UCB window", BayesUCB, right_kernel=True, forget=policies.Window(200)),
-        _gp(
-            "Thompson discount", ThompsonSampling, right_kernel=True, forget=policies.Discount(0.95)
-        ),
+        _gp("Thompson discount", ThompsonSampling, right_kernel=True, forget=DISCOUNT),
     ],
     rounds=200,
     shares_problem=True,
@@ -146,6 +144,7 @@ def _policies(problem: bench.Table) -> list[PolicySpec]:
     noise_std = NOISE_SHARE * scale
     kernel = ConstantKernel(size**2) + ConstantKernel(scale**2) * RBF(LENGTHSCALE)
     gp = {"kernel": kernel, "noise_std": noise_std}
+    linear: dict[str, Any] = {"noise_std": noise_std, "prior_std": size}
     return [
         *sweep(policies.UCB, label="UCB"),
         *sweep(OClokUCB, label=OCLOK, **gp),
@@ -153,9 +152,7 @@ def _policies(problem: bench.Table) -> list[PolicySpec]:
         *sweep(BayesUCB, label="Bayes-UCB refit", refit_every=REFIT_EVERY, **gp),
         *sweep(ThompsonSampling, label="Thompson", **gp),
         *sweep(policies.C2UCB, label="C2UCB", width=scale),
-        *sweep(
-            policies.LinearThompson, label="Linear Thompson", noise_std=noise_std, prior_std=size
-        ),
+        *sweep(policies.LinearThompson, label="Linear Thompson", **linear),
         *sweep(policies.EpsilonGreedy, label="ε-greedy ridge", regressor=Ridge()),
         *(sweep(policies.ACCUCB, label=ACC) if problem.dimension <= MOST_SPLIT else []),
         *sweep(policies.CCMAB, label=CC),

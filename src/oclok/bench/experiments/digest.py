@@ -8,6 +8,7 @@ docstrings and line numbers do not enter. An installed package enters with its v
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import pickle
@@ -35,32 +36,12 @@ _PARTS = {
 }
 _FOLDERS = ("stdlib", "platstdlib", "purelib", "platlib")
 _INSTALLED = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in _FOLDERS})
-_HEAP_TYPE = 1 << 9
 
 
 def digest(*things: object) -> str:
-    """Return a hash of `things`, of the code that they name and of all code behind that.
-
-    Examples:
-        >>> def scale(x, factor=2.0):
-        ...     return factor * x
-        >>> before = digest(scale, [1, 2])
-        >>> before == digest(scale, [1, 2]), before == digest(scale, [1, 3])
-        (True, False)
-        >>> scale.__defaults__ = (3.0,)
-        >>> before == digest(scale, [1, 2])
-        False
-    """
+    """Return a hash of `things`, of the code that they name and of all code behind that."""
     walk = _Walk()
     text = "\n".join([*map(walk.value, things), *walk.code()])
-    return _sha(text.encode())
-
-
-def code_digest(module: ModuleType) -> str:
-    """Return a hash of the bytecode of the functions in `module`, without what they depend on."""
-    functions = (f for f in vars(module).values() if isinstance(f, FunctionType))
-    own = (f for f in functions if f.__module__ == module.__name__)
-    text = "\n".join(f"{f.__qualname__} {_code_text(f.__code__, f.__doc__)}" for f in own)
     return _sha(text.encode())
 
 
@@ -98,7 +79,6 @@ class _Walk:
             self._inside.discard(id(thing))
 
     def _content(self, thing: Any) -> str:
-        """Return the content of an object that is more than a plain value."""
         if isinstance(thing, np.ndarray) and thing.dtype != object:
             return f"{thing.dtype} {thing.shape} {_sha(np.ascontiguousarray(thing).tobytes())}"
         if isinstance(thing, pd.DataFrame | pd.Series | pd.Index):
@@ -106,10 +86,9 @@ class _Walk:
             return f"{list(getattr(thing, 'columns', ()))!r} {_sha(hashes)}"
         if isinstance(thing, Mapping):
             return ", ".join(f"{self.value(k)}: {self.value(v)}" for k, v in thing.items())
-        if isinstance(thing, list | tuple):
-            return ", ".join(map(self.value, thing))
-        if isinstance(thing, set | frozenset):
-            return ", ".join(sorted(map(self.value, thing)))
+        if isinstance(thing, list | tuple | set | frozenset):
+            parts = map(self.value, thing)
+            return ", ".join(parts if isinstance(thing, list | tuple) else sorted(parts))
         if isinstance(thing, np.random.SeedSequence):
             return f"{thing.entropy} {thing.spawn_key}"
         for kind, names in _PARTS.items():
@@ -130,7 +109,7 @@ class _Walk:
         name = f"{thing.__module__}.{thing.__qualname__}"
         if thing.__module__ in _IRRELEVANT:
             return name
-        if not _is_own(thing):
+        if not _is_own(thing.__module__):
             return f"{name} {_version(thing.__module__)}"
         if id(thing) not in self._met:
             self._met[id(thing)] = thing
@@ -140,8 +119,8 @@ class _Walk:
         return name
 
     def _class(self, cls: type) -> str:
-        own = {name: x for name, x in sorted(vars(cls).items()) if not _is_bookkeeping(name, x)}
-        members = (f"{name}: {self.value(member)}" for name, member in own.items())
+        own = (item for item in sorted(vars(cls).items()) if not _is_bookkeeping(*item))
+        members = (f"{name}: {self.value(member)}" for name, member in own)
         bases = ", ".join(map(self.value, cls.__bases__))
         return f"class {cls.__module__}.{cls.__qualname__}({bases}) {'; '.join(members)}"
 
@@ -153,10 +132,8 @@ class _Walk:
             self.value(function.__kwdefaults__),
         ]
         for cell in function.__closure__ or ():
-            try:
+            with contextlib.suppress(ValueError):  # not assigned yet
                 parts.append(self.value(cell.cell_contents))
-            except ValueError:  # not assigned yet
-                parts.append("empty")
         names = _names(function.__code__)
         for name in sorted(names & function.__globals__.keys()):
             thing = function.__globals__[name]
@@ -167,7 +144,7 @@ class _Walk:
         """Describe a global of `function`, in whose code are these `names`."""
         if isinstance(thing, ModuleType) and thing.__name__ in _IRRELEVANT:
             return thing.__name__
-        if isinstance(thing, ModuleType) and _is_own_module(thing.__name__):
+        if isinstance(thing, ModuleType) and _is_own(thing.__name__):
             used = sorted(names & vars(thing).keys())
             return ", ".join(f"{name}: {self.value(vars(thing)[name])}" for name in used)
         is_ours = (function.__module__ or "").split(".")[0] == "oclok"
@@ -189,9 +166,8 @@ def _code_text(code: CodeType, doc: str | None = None) -> str:
         if isinstance(constant, frozenset):  # its order changes from process to process
             constant = sorted(map(repr, constant))
         is_code = isinstance(constant, CodeType)
-        constants.append(
-            _code_text(constant) if is_code else f"{type(constant).__name__} {constant!r}"
-        )
+        text = _code_text(constant) if is_code else f"{type(constant).__name__} {constant!r}"
+        constants.append(text)
     shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return f"{code.co_code.hex()} {shape} {names} {code.co_exceptiontable.hex()} {constants}"
@@ -204,19 +180,9 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _is_own(thing: FunctionType | type) -> bool:
-    """Return whether the code of `thing` is looked into: oclok's, and what is not installed."""
-    if isinstance(thing, FunctionType) and not thing.__code__.co_filename.startswith("<"):
-        if (thing.__module__ or "").split(".")[0] == "oclok":
-            return True
-        return not str(Path(thing.__code__.co_filename).resolve()).startswith(_INSTALLED)
-    if thing.__module__ == "builtins":  # int, and also what a bare exec defines
-        return not isinstance(thing, type) or bool(thing.__flags__ & _HEAP_TYPE)
-    return _is_own_module(thing.__module__)
-
-
 @functools.cache
-def _is_own_module(name: str | None) -> bool:
+def _is_own(name: str | None) -> bool:
+    """Return whether the code of a module is looked into: oclok's, and what is not installed."""
     if name is None or name.split(".")[0] in ("oclok", "__main__"):
         return True
     file = getattr(sys.modules.get(name), "__file__", None)

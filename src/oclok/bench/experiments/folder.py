@@ -22,6 +22,7 @@ import pandas as pd
 from oclok.bench.analysis.tables import UNREADABLE, read_table, write_table
 from oclok.bench.experiments.base import Run
 from oclok.errors import ExperimentError
+from oclok.persistence import replacing
 
 _OURS = ("settings.json", "runs", "results.csv.gz", "figures", "report.html")
 
@@ -66,11 +67,8 @@ class ResultsFolder:
         and the last run, and all package `versions`.
         """
         tables = [_read(self.path / "runs" / run.file_name) for run in runs]
-        attrs = _merged([table.attrs for table in tables])
-        for table in tables:
-            table.attrs = {}
         whole = pd.concat(tables, ignore_index=True)
-        whole.attrs = attrs
+        whole.attrs = attrs = _merged([table.attrs for table in tables])
         self._write("results.csv.gz", lambda path: write_table(whole, path))
         self._write_settings({**self._settings(), "runs": attrs})
         return whole
@@ -93,13 +91,11 @@ class ResultsFolder:
 
     def _write(self, name: str, write: Callable[[Path], object]) -> None:
         path = self.path / name
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write(temporary)
-            os.replace(temporary, path)
+            with replacing(path) as temporary:
+                write(temporary)
         except OSError as reason:
-            temporary.unlink(missing_ok=True)
             raise ExperimentError(
                 f"{path}: cannot be written ({reason.strerror}); give another --output"
             ) from None
@@ -108,11 +104,9 @@ class ResultsFolder:
 def _merged(attrs: list[Any]) -> dict[Any, Any]:
     """Return the attributes of several tables as those of one."""
     dates = sorted(found["date"] for found in attrs if "date" in found)
-    versions: dict[str, list[str]] = {}
-    for name, version in (pair for found in attrs for pair in found.get("versions", {}).items()):
-        versions.setdefault(name, []).append(version)
+    versions = pd.DataFrame([found.get("versions", {}) for found in attrs])
+    listed = {name: ", ".join(versions[name].dropna().unique()) for name in versions}
     notes = next((found["notes"] for found in attrs if found.get("notes")), "")
-    listed = {name: ", ".join(dict.fromkeys(found)) for name, found in versions.items()}
     return {"notes": notes, "dates": dates[:1] + dates[-1:], "versions": listed}
 
 

@@ -116,19 +116,13 @@ def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
     problem = experiment.problem(settings, run.variant, run.horizon, run.repeat)
     policy = experiment.policy(run.policy).policy(problem, policy_seed)
     table = simulate(policy, problem, noise_seed)
-    where: dict[str, str | int] = {
-        "experiment": experiment.name,
-        "variant": run.variant,
-        "policy": run.policy,
-        "horizon": run.horizon,
-        "repeat": run.repeat,
-        "data": problem.data_name,
-    }
+    where = {"experiment": experiment.name, **vars(run), "data": problem.data_name}
+    del where["identity"]
     for position, (name, value) in enumerate(where.items()):
         table.insert(position, name, value)
     parameters = experiment.parameters(settings, run.variant, run.policy)
     table = table.assign(**parameters, run=run.identity)
-    table.attrs |= {"date": _now(), "versions": versions()}
+    table.attrs |= origin()
     return table
 
 
@@ -152,21 +146,16 @@ def describe(experiment: Experiment, settings: Settings) -> dict[str, Any]:
         "is_from_paper": experiment.is_from_paper,
         "data": "; ".join(dict.fromkeys(problem.data_name for problem in problems)),
         "options": dict(settings.options),
-        "date": _now(),
-        "versions": versions(),
+        **origin(),
         "code": dict(zip(("variants", "policies"), experiment.digests(settings), strict=True)),
     }
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python, oclok and the packages that numbers can depend on."""
-    packages = ("numpy", "scipy", "scikit-learn", "pandas")
-    found = {name: metadata.version(name) for name in packages}
-    return {"python": platform.python_version(), "oclok": __version__, **found}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def origin() -> dict[str, Any]:
+    """Return the date, and the versions of Python and all packages that numbers depend on."""
+    found = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "pandas")}
+    versions = {"python": platform.python_version(), "oclok": __version__, **found}
+    return {"date": datetime.now(UTC).isoformat(timespec="seconds"), "versions": versions}
 
 
 def _tasks(experiment: Experiment, runs: Sequence[Run]) -> list[list[Run]]:

@@ -94,14 +94,13 @@ def sweep(
         if isinstance(value, list) and not value:
             raise ExperimentError(f"{cls.__name__}: the list of {name} is empty")
     varied = {name: values for name, values in parameters.items() if isinstance(values, list)}
-    fixed = {name: value for name, value in parameters.items() if name not in varied}
     depends_on_horizon = _takes(cls, "horizon") and "horizon" not in parameters
     specs = []
     for combination in product(*varied.values()):
         chosen = dict(zip(varied, combination, strict=True))
         words = [f"{name}={show(value)}" for name, value in chosen.items()]
         text = " ".join([cls.__name__ if label is None else label, *words])
-        make = partial(make_policy, cls, **fixed, **chosen)
+        make = partial(make_policy, cls, **{**parameters, **chosen})
         specs.append(PolicySpec(text, make, depends_on_horizon, note))
     return specs
 
@@ -158,10 +157,9 @@ def _takes(cls: type, name: str) -> bool:
     """Return whether `cls` has a parameter of this name, or passes it on to a base class."""
     for base in cls.__mro__:
         parameters = inspect.signature(base).parameters
-        if name in parameters:
-            return True
-        if all(each.kind is not each.VAR_KEYWORD for each in parameters.values()):
-            return False
+        passes_on = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        if name in parameters or not passes_on:
+            return name in parameters
     return False
 
 

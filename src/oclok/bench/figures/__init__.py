@@ -1,7 +1,5 @@
 """Tables of rounds → figures: those of the paper, of any experiment, of any simulation."""
 
-from __future__ import annotations
-
 from oclok.extras import needs
 
 with needs("bench"):

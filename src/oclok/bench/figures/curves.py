@@ -6,7 +6,8 @@ options of `oclok.bench.figures.panels.Options`, and returns the Matplotlib axes
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, Unpack
+from itertools import product
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
@@ -90,19 +91,16 @@ def regret_and_bounds(table: pd.DataFrame, **options: Unpack[Options]) -> list[A
     """
     known = measures.where_known(complete(table), *BOUNDS)
     runs = measures.longest_runs(known)
-    columns = BOUNDS
-    if BELIEVED.keys() <= set(runs.columns) and runs[list(BELIEVED)].notna().all(axis=None):
-        columns = BOUNDS | BELIEVED
+    is_believed = BELIEVED.keys() <= set(runs) and runs[list(BELIEVED)].notna().all(axis=None)
+    columns = BOUNDS | BELIEVED if is_believed else BOUNDS
     values = {"α-regret": measures.cumulative_alpha_regret(known)}
     values |= {label: runs.assign(value=runs[column]) for column, label in columns.items()}
     kind = options.get("band", "std")
-    curves = pd.concat(
-        {label: measures.band(rows, "round", kind) for label, rows in values.items()}
-    )
+    curves = pd.concat({name: measures.band(rows, "round", kind) for name, rows in values.items()})
     looks = dict(zip(values, _BOUND_STYLES, strict=False))
-    known_pairs = set(zip(known["variant"], known["policy"], strict=True))
+    there = known.groupby(["variant", "policy"]).groups
     shown = options.get("order", measures.policies(known))
-    pairs = [(v, p) for v in measures.variants(known) for p in shown if (v, p) in known_pairs]
+    pairs = [pair for pair in product(measures.variants(known), shown) if pair in there]
     figure, grid = make_panels([" ".join(reversed(pair)).strip() for pair in pairs], options)
     for (variant, policy), axes in zip(pairs, grid.values(), strict=True):
         drawn = pd.DataFrame(curves.xs((variant, policy), level=("variant", "policy")))
@@ -196,22 +194,15 @@ def _draw_intervals(axes: Axes, shown: pd.DataFrame, scale: Scale, reference: st
     axes.axvline(equal, color=GREY, linewidth=1.0, label=f"As {reference}")
     middle, low, high = (shown[f"{scale}{end}"] for end in ("", "_low", "_high"))
     significant = (shown["p_holm"] < SIGNIFICANCE).to_numpy()
+    dots: dict[str, Any] = {"fmt": "o", "color": BLACK, "markersize": 4, "linewidth": 1.0}
     for chosen, face, label in (
         (significant, BLACK, f"Differs (p < {SIGNIFICANCE:g} after Holm's correction)"),
         (~significant, "white", "Not shown to differ"),
     ):
         if chosen.any():
-            axes.errorbar(
-                middle[chosen],
-                np.flatnonzero(chosen),
-                xerr=[(middle - low)[chosen], (high - middle)[chosen]],
-                fmt="o",
-                color=BLACK,
-                markerfacecolor=face,
-                markersize=4,
-                linewidth=1.0,
-                label=label,
-            )
+            x, y = middle[chosen], np.flatnonzero(chosen)
+            ends = [x - low[chosen], high[chosen] - x]
+            axes.errorbar(x, y, xerr=ends, markerfacecolor=face, label=label, **dots)
     if scale == "ratio":
         axes.set_xscale("log")
         panels.label_plainly(axes.xaxis, *axes.get_xlim())

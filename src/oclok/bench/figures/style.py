@@ -71,13 +71,9 @@ class Style:
 def styles(labels: Iterable[str]) -> dict[str, Style]:
     """Return a style for each of the `labels`, in their order; the paper's policies have theirs."""
     policies = list(dict.fromkeys(labels))
-    result = {policy: _FIXED[policy] for policy in policies if policy in _FIXED}
-    taken = {style.color for style in result.values()}
-    new = [style for style in _FREE if style.color not in taken]
-    used = [style for style in _FREE if style.color in taken]
-    others = (policy for policy in policies if policy not in result)
-    result |= dict(zip(others, cycle([*new, *used]), strict=False))
-    return {policy: result[policy] for policy in policies}
+    taken = {_FIXED[policy].color for policy in policies if policy in _FIXED}
+    free = cycle(sorted(_FREE, key=lambda style: style.color in taken))  # new colours first
+    return {policy: _FIXED[policy] if policy in _FIXED else next(free) for policy in policies}
 
 
 _DASH, _SHORT, _DOT, _DASH_DOT = (5, 1.5), (2.5, 1.2), (1, 1), (5, 1.2, 1, 1.2)

@@ -63,11 +63,9 @@ class Channels(Problem):
         users = self._users.draw(rng)
         distances = np.sqrt(rng.random(users))
         left, right = np.nonzero(_edges(users, k, rng))
-        contexts = np.column_stack(
-            [distances[left], self._frequencies[right], rng.random(left.size)]
-        )
-        oracle = Matching(left, right, k)
-        return Round(contexts, mean_outcome(contexts), oracle, _NOISE)
+        features = [distances[left], self._frequencies[right], rng.random(left.size)]
+        contexts = np.column_stack(features)
+        return Round(contexts, mean_outcome(contexts), Matching(left, right, k), _NOISE)
 
 
 def mean_outcome(contexts: FloatArray) -> FloatArray:

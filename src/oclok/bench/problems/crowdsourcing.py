@@ -66,10 +66,8 @@ class Crowdsourcing(Problem):
         rng = np.random.default_rng(seed)
         task, difficulty = rng.random(2), rng.random()
         count = self._workers.draw(rng)
-        contexts = np.empty((count, 3))
-        contexts[:, 0] = self._distances(task, count, rng) / REACH
-        contexts[:, 1] = difficulty
-        contexts[:, 2] = rng.random(count)
+        distances = self._distances(task, count, rng) / REACH
+        contexts = np.column_stack([distances, np.full(count, difficulty), rng.random(count)])
         return _Task(contexts, mean_outcome(contexts), self._oracle, _NOISE)
 
     def _distances(self, task: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:

@@ -14,9 +14,8 @@ from oclok.validation import as_count
 class Drift(Problem):
     """Pick 5 of about 100 base arms whose mean outcomes are all other ones from some round on.
 
-    Two problems `Codependency` that have nothing in common but their settings, one after the
-    other. What was learned of the first misleads in the second, and no policy knows when that
-    begins.
+    Two problems `Codependency` that have only their settings in common, one after the other. What
+    was learned of the first misleads in the second, and no policy knows when that begins.
 
     Args:
         rounds: T. The first rounds depend on it unless `change_after` is given.
@@ -45,9 +44,8 @@ class Drift(Problem):
         **others: Any,
     ) -> None:
         super().__init__(rounds, seed)
-        self.change_after = self.rounds // 2
-        if change_after is not None:
-            self.change_after = as_count(change_after, "change_after", least=0)
+        last = self.rounds // 2 if change_after is None else change_after
+        self.change_after = as_count(last, "change_after", least=0)
         shared, _ = self._seeds()
         self._first, self._second = (
             Codependency(rounds, lengthscale, part, points=points, **others)

@@ -143,10 +143,8 @@ class Groups(Problem):
         """Return which contexts arrive, and in which group each of them does."""
         centres = rng.choice(self._points, self._groups.draw(rng))
         sizes = [min(self._arms.draw(rng), NEIGHBOURS) for _ in centres]
-        arms = [
-            rng.choice(neighbours[centre], size, replace=False)
-            for centre, size in zip(centres, sizes, strict=True)
-        ]
+        pairs = zip(neighbours[centres], sizes, strict=True)
+        arms = [rng.choice(near, size, replace=False) for near, size in pairs]
         return np.concatenate(arms), np.repeat(np.arange(len(sizes)), sizes)
 
     def _sample(self) -> tuple[FloatArray, FloatArray, IntArray]:

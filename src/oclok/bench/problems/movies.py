@@ -80,14 +80,13 @@ class Movies(Problem):
         rated = self._draw(np.random.default_rng(edges))
         movies, users = self._ends(rated)
         contexts = self._contexts(movies, self._profiles[users])
-        exact = Coverage(movies, users, self._k, solver="exact")
-        return Round(
-            contexts[:, None],
-            mean_outcome(contexts),
-            self._oracle(exact, movies, users, solving),
-            bernoulli,
-            exact,
-        )
+        exact = Coverage(movies, users, self._k)
+        oracle: Oracle = exact
+        if self._solver == "tim+":
+            oracle = TIMPlus(movies, users, self._k, epsilon=0.1, ell=1, seed=solving)
+        elif self._solver == "greedy":
+            oracle = Coverage(movies, users, self._k, solver="greedy")
+        return Round(contexts[:, None], mean_outcome(contexts), oracle, bernoulli, exact)
 
     def _draw(self, rng: np.random.Generator) -> IntArray:
         """Return the edges of a round as positions of ratings, movie by movie as drawn."""
@@ -101,12 +100,10 @@ class Movies(Problem):
         return rated[is_picked[raters]]
 
     def _ends(self, rated: IntArray) -> tuple[IntArray, IntArray]:
-        """Return movies and users of edges."""
         movies, users = self._ratings.movies[rated], self._ratings.users[rated]
         return movies.astype(np.intp), users.astype(np.intp)
 
     def _pick(self, raters: IntArray, rng: np.random.Generator) -> IntArray:
-        """Return the users of a round, drawn from `raters`."""
         wanted = self._users.draw(rng)
         if wanted > raters.size:
             self._note_shortage(raters.size)
@@ -117,15 +114,6 @@ class Movies(Problem):
         """Return x, shape (M,), of edges to `movies` (M,) of users with these `profiles`."""
         products: FloatArray = np.sum(profiles * self._ratings.genres[movies], axis=1)
         return products / 10
-
-    def _oracle(
-        self, exact: Coverage, left: IntArray, right: IntArray, seed: np.random.SeedSequence
-    ) -> Oracle:
-        if self._solver == "tim+":
-            return TIMPlus(left, right, self._k, epsilon=0.1, ell=1, seed=seed)
-        if self._solver == "greedy":
-            return Coverage(left, right, self._k, solver="greedy")
-        return exact
 
     def _note_shortage(self, available: int) -> None:
         if not self.notes:

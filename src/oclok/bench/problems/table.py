@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -103,8 +104,7 @@ class Table(Problem):
         Policies on a grid need contexts in the unit cube, and kernels one length for all.
         """
         low, high = self._contexts.min(axis=0), self._contexts.max(axis=0)
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other._contexts = (self._contexts - low) / np.where(high > low, high - low, 1.0)
         return other
 

@@ -20,7 +20,7 @@ with needs("bench"):
     from oclok.bench.analysis import Results, compare, load, summarise
     from oclok.bench.analysis.measures import knows, policies
     from oclok.bench.analysis.paired import choose_reference
-    from oclok.bench.analysis.tables import records, show_number, show_probability, show_time
+    from oclok.bench.analysis.tables import show_number, show_probability, show_time
     from oclok.bench.report.captions import FIGURES, paired_figure
     from oclok.bench.report.claims import PAPER, check_claims
     from oclok.bench.report.scores import Scores
@@ -77,10 +77,8 @@ def write(
 def write_index(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
     """Write the index.html that sums up the reports of several experiments and return its path.
 
-    Args:
-        folder: has a results folder, with its report, for each of the `names`; and perhaps
-            others with the quirks of the paper's scripts, in its folder `as-published`.
-        names: of the experiments, in order.
+    `folder` has a results folder, with its report, for each of the `names`; and perhaps others
+    with the quirks of the paper's scripts, in its folder `as-published`.
     """
     folder = Path(folder)
     experiments = []
@@ -103,11 +101,10 @@ def _facts(results: Results) -> dict[str, Any]:
     }
 
 
-def _by_variant(table: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
-    groups: dict[str, dict[str, dict[str, float]]] = {}
-    for variant, policy, row in records(table):
-        groups.setdefault(variant, {})[policy] = row
-    return groups
+def _by_variant(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    if table.empty:
+        return {}
+    return {name: table.loc[name].to_dict("index") for name in table.index.unique("variant")}
 
 
 def _plain(value: object) -> str:

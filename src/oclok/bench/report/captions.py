@@ -30,13 +30,11 @@ class ReportFigure:
 
     def alt(self, summary: pd.DataFrame) -> str:
         """Return what the figure shows in words, with numbers of the `summary`."""
-        ends = ""
+        words = self.words
         if self.column:
-            ends = ", ".join(
-                f"{p} {v}".strip() + f" {row[self.column]:.3g}" for v, p, row in records(summary)
-            )
-            ends = f"Overall, {ends}."
-        return f"Chart: {self.title[:1].lower()}{self.title[1:]}. {ends or self.words}".strip()
+            rows = ((f"{p} {v}".strip(), row[self.column]) for v, p, row in records(summary))
+            words = f"Overall, {', '.join(f'{name} {value:.3g}' for name, value in rows)}."
+        return f"Chart: {self.title[:1].lower()}{self.title[1:]}. {words}".strip()
 
 
 _REPEATS = "Lines are means over repeats, bands one standard deviation either way."
@@ -102,10 +100,7 @@ FIGURES = (
 
 
 def paired_figure(compared: pd.DataFrame, reference: str) -> ReportFigure:
-    """Return the figure of a paired comparison with a `reference`.
-
-    Ratios are drawn where all are defined, differences elsewhere.
-    """
+    """Return the figure of a paired comparison: ratios if all are defined, else differences."""
     scale: Literal["ratio", "difference"]
     scale = "ratio" if compared["ratio"].notna().all() else "difference"
     mean, equal = ("geometric mean", 1) if scale == "ratio" else ("mean", 0)

@@ -22,22 +22,22 @@ repeat, shares mean nothing: comparisons are then made by regret, and the rest i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from itertools import product
-from math import inf, sqrt
+from math import inf, nan
 from typing import NamedTuple, TypeAlias
 
 import pandas as pd
-from scipy.special import betaincinv, stdtrit
+from scipy.stats import binomtest
 
 from oclok.bench.analysis import measures
 from oclok.bench.analysis.measures import BOUNDS
+from oclok.bench.analysis.paired import LEVEL, student_interval
 from oclok.bench.analysis.tables import show_time
 from oclok.bench.report.scores import NoRatio, NotMeasured, Scores
 from oclok.typing import FloatArray
 
 CLOSE, IDENTICAL, SUBSTANTIAL = 0.05, 0.02, 0.10
-LEVEL = 0.95
 MOST_SHOWN = 4
 
 #: Allowance for rounding in means and limits.
@@ -51,10 +51,11 @@ Cell: TypeAlias = tuple[str, float | None]
 
 
 class Finding(NamedTuple):
-    """What was measured, in words, and whether the sentence holds; None if inconclusive."""
+    """What was measured, in words, and whether it is as it should be; None if inconclusive."""
 
     measured: str
-    holds: bool | None
+    holds: bool | None = None
+    mean: float = nan  # over repeats, of one number
 
 
 class Check(NamedTuple):
@@ -64,61 +65,28 @@ class Check(NamedTuple):
     measure: Callable[[Scores], Finding]
 
 
-@dataclass(frozen=True, eq=False)
-class Quantity:
-    """A number measured in every repeat, shape (repeats,), and the range it should be in."""
-
-    label: str
-    values: FloatArray
-    least: float = -inf
-    most: float = inf
-    form: str = ".3f"
-
-    @property
-    def mean(self) -> float:
-        """The mean over repeats."""
-        return float(self.values.mean())
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The confidence interval of the mean; unbounded where there is one repeat."""
-        n = self.values.size
-        if n < 2:
-            return -inf, inf
-        margin = stdtrit(n - 1, (1 + LEVEL) / 2) * self.values.std(ddof=1) / sqrt(n)
-        return float(self.mean - margin), float(self.mean + margin)
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether the mean is in the range; None if inconclusive."""
-        low, high = self.interval
-        if low >= self.least - _ROUNDING and high <= self.most + _ROUNDING:
-            return True
-        return False if high < self.least or low > self.most else None
-
-    def __str__(self) -> str:
-        mean = f"{self.label}: {self.mean:{self.form}}"
-        if self.values.size < 2:
-            return mean
-        low, high = (f"{end:{self.form}}" for end in self.interval)
-        return f"{mean} ({low} to {high})"
+def quantity(
+    label: str, values: FloatArray, least: float = -inf, most: float = inf, form: str = ".3f"
+) -> Finding:
+    """Find whether a number measured in every repeat, shape (repeats,), is in its range."""
+    mean, low, high = float(values.mean()), -inf, inf
+    words = f"{label}: {mean:{form}}"
+    if values.size > 1:
+        low, high = student_interval(values)
+        words += f" ({low:{form}} to {high:{form}})"
+    if low >= least - _ROUNDING and high <= most + _ROUNDING:
+        return Finding(words, True, mean)
+    return Finding(words, False if high < least or low > most else None, mean)
 
 
-class Unknown(str):
-    """A number that has no meaning here, with the reason in words."""
-
-    holds: None = None
-
-
-def every(parts: Sequence[Quantity | Unknown], *context: object) -> Finding:
+def every(parts: Sequence[Finding], *context: str) -> Finding:
     """Return the finding that holds if all `parts` do; of many, it shows some that are in doubt."""
-    shown: list[object] = list(parts)
+    shown = [part.measured for part in parts]
     if len(parts) > MOST_SHOWN:
-        doubtful = [part for part in parts if part.holds is not True]
+        doubtful = [part.measured for part in parts if part.holds is not True]
         certain = len(parts) - len(doubtful)
         shown = [f"{certain} of {len(parts)} comparisons are certain", *doubtful[:MOST_SHOWN]]
-    measured = "; ".join(map(str, (*context, *shown)))
-    return Finding(measured, conjunction(part.holds for part in parts))
+    return Finding("; ".join([*context, *shown]), conjunction(part.holds for part in parts))
 
 
 def conjunction(parts: Iterable[bool | None]) -> bool | None:
@@ -132,12 +100,7 @@ def disjunction(parts: Iterable[bool | None]) -> bool | None:
 
 
 def about(x: float) -> tuple[float, float]:
-    """Return the range that "about x" stands for.
-
-    Examples:
-        >>> [round(end, 3) for end in (*about(0.3), *about(-0.3))]
-        [0.2, 0.4, -0.4, -0.2]
-    """
+    """Return the range that "about x" stands for, for any sign of x."""
     low, high = sorted((x * 2 / 3, x * 4 / 3))
     return low, high
 
@@ -153,7 +116,7 @@ def better(
 
     def measure(scores: Scores) -> Finding:
         gains = [_gain(scores, p, q, at, least, most) for p, q in product(policies, than)]
-        return every(gains, *(_reward(scores, (p, at)) for p in (*policies, *than)))
+        return every(gains, *(_reward(scores, (p, at)).measured for p in (*policies, *than)))
 
     if most == inf:
         return Check(f"better by at least {least:.0%}", measure)
@@ -194,7 +157,7 @@ def none_reach(level: float, policies: Sequence[str], at: Sequence[float]) -> Ch
     def measure(scores: Scores) -> Finding:
         rows = [[_reward(scores, (p, x), most=level) for x in at] for p in policies]
         fails = (disjunction(cell.holds for cell in row) for row in rows)
-        return Finding("; ".join(str(cell) for row in rows for cell in row), conjunction(fails))
+        return Finding("; ".join(c.measured for row in rows for c in row), conjunction(fails))
 
     return Check(f"below {level:g} of the benchmark's reward at one of them at least", measure)
 
@@ -208,11 +171,11 @@ def only_these_pass(
         best, verdicts = [], []
         for p in (*policies, *others):
             cells = [_reward(scores, (p, x), least=level) for x in at]
-            known = [cell for cell in cells if isinstance(cell, Quantity)]
+            known = [cell for cell in cells if cell.mean == cell.mean]
             passes = disjunction(cell.holds for cell in known)
             verdicts.append(passes if p in policies or passes is None else not passes)
-            best.append(max(known, key=lambda cell: cell.mean))
-        return Finding("best over l: " + "; ".join(map(str, best)), conjunction(verdicts))
+            best.append(max(known, key=lambda cell: cell.mean).measured)
+        return Finding("best over l: " + "; ".join(best), conjunction(verdicts))
 
     return Check(f"these pass {level:g} at some l that has a ratio, the others at none", measure)
 
@@ -222,7 +185,7 @@ def takes_more_than(minutes: float, policy: str) -> Check:
 
     def measure(scores: Scores) -> Finding:
         times = scores.milliseconds(policy, after=0.9) / 6e4
-        return every([Quantity(f"{policy}, minutes per round", times, minutes, form=".2g")])
+        return every([quantity(f"{policy}, minutes per round", times, minutes, form=".2g")])
 
     return Check(f"median of the last tenth of rounds above {minutes:g} min", measure)
 
@@ -233,7 +196,7 @@ def grows(policies: Sequence[str], above: float = -inf, most: float = inf) -> Ch
     return Check(
         f"time of round t grows like a power of t {span}",
         lambda scores: every(
-            [Quantity(f"{p}, power", scores.growth(p), above, most, ".2f") for p in policies]
+            [quantity(f"{p}, power", scores.growth(p), above, most, ".2f") for p in policies]
         ),
     )
 
@@ -254,7 +217,7 @@ def faster(
         times = {p: scores.milliseconds(p, after) for p in (*than, *policies)}
         return every(
             [
-                Quantity(f"{p} over {q}, times", times[q] / times[p], least, most, ".2f")
+                quantity(f"{p} over {q}, times", times[q] / times[p], least, most, ".2f")
                 for p, q in product(policies, than)
             ],
             *(f"{p}: {show_time(float(time.mean()))}" for p, time in times.items()),
@@ -298,47 +261,41 @@ def _share(held: pd.Series, known: pd.DataFrame, words: str) -> Finding:
     """
     delta = max(measures.deltas(known), default=0.05)
     k, n = int(held.sum()), len(held)
-    tail = (1 - LEVEL) / 2
-    low = betaincinv(k, n - k + 1, tail) if k else 0.0
-    high = betaincinv(k + 1, n - k, 1 - tail) if k < n else 1.0
+    low, high = binomtest(k, n).proportion_ci(LEVEL)
     text = f"in {k} of {n} runs ({low:.0%} to {high:.0%}); {words}"
     return Finding(text, True if low >= 1 - delta else False if high < 1 - delta else None)
 
 
-def _reward(
-    scores: Scores, cell: Cell, least: float = -inf, most: float = inf
-) -> Quantity | Unknown:
+def _reward(scores: Scores, cell: Cell, least: float = -inf, most: float = inf) -> Finding:
     """Return the share of the benchmark's reward, or the regret where it has none."""
     try:
-        return Quantity(_name(*cell), scores.ratio(*cell), least, most)
+        return quantity(_name(*cell), scores.ratio(*cell), least, most)
     except NoRatio as reason:
-        regret = Quantity(f"{_name(*cell)}, regret", scores.regret(*cell), form=".1f")
-        return Unknown(f"{regret} ({reason})")
+        regret = quantity(f"{_name(*cell)}, regret", scores.regret(*cell), form=".1f")
+        return Finding(f"{regret.measured} ({reason})")
 
 
 def _gain(
     scores: Scores, policy: str, over: str, at: float | None, least: float, most: float
-) -> Quantity | Unknown:
+) -> Finding:
     """Return by which share the reward of a policy exceeds that of another."""
     name = f"{_name(policy, at)} over {over}"
     try:
         gain = scores.ratio(policy, at) / scores.ratio(over, at) - 1
     except NoRatio:
-        return Unknown(f"{name}: no share")
-    return Quantity(name, gain, least, most, form="+.2%")
+        return Finding(f"{name}: no share")
+    return quantity(name, gain, least, most, form="+.2%")
 
 
-def _difference(scores: Scores, cell: Cell, other: Cell, by_regret: bool) -> Quantity:
+def _difference(scores: Scores, cell: Cell, other: Cell, by_regret: bool) -> Finding:
     """Return by how much the reward of one cell exceeds that of another, or its regret is less."""
     name = f"{_name(*cell)} against {_name(*other)}"
-    try:
+    with suppress(NoRatio):
         if not by_regret:
             gain = scores.ratio(*cell) - scores.ratio(*other)
-            return Quantity(name, gain, least=0.0, form="+.4f")
-    except NoRatio:
-        pass
+            return quantity(name, gain, least=0.0, form="+.4f")
     gain = scores.regret(*other) - scores.regret(*cell)
-    return Quantity(f"{name}, less regret by", gain, least=0.0, form=".1f")
+    return quantity(f"{name}, less regret by", gain, least=0.0, form=".1f")
 
 
 def _name(policy: str, at: float | None) -> str:

@@ -42,14 +42,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, the numbers measured (or why there are none), and whether it holds.
-
-    `holds` is None where these repeats are inconclusive, or nothing was measured.
-    """
+    """A claim, the numbers measured (or why there are none), and whether it holds."""
 
     claim: Claim
     measured: str
-    holds: bool | None
+    holds: bool | None  # None where these repeats are inconclusive, or nothing was measured
     is_measured: bool = True
 
     @property

@@ -54,10 +54,9 @@ class Scores:
         return np.asarray(self._times(policy, after).median())
 
     def growth(self, policy: str) -> FloatArray:
-        """Return the p of the power tᵖ that fits the time of round t best.
+        """Return p of the power tᵖ that fits the time of round t best, by least squares of logs.
 
-        Least squares on a log-log scale, without the first quarter of rounds, where fixed costs
-        dominate.
+        The first quarter of rounds, where fixed costs dominate, is left out.
         """
         late = self._times(policy, 0.25).dropna()
         if len(late) < 2:
@@ -70,14 +69,10 @@ class Scores:
         if not measures.knows(self.rounds, "seconds"):
             raise NotMeasured("no column seconds")
         self._of(policy, None)
-        runs = self._milliseconds
-        runs = runs[(runs["variant"] == "") & (runs["policy"] == policy)]
+        is_meant = (self.rounds["variant"] == "") & (self.rounds["policy"] == policy)
+        runs = measures.milliseconds(self.rounds[is_meant])
         runs = runs[runs["round"] > after * runs["round"].max()]
         return pd.DataFrame(runs.pivot(index="round", columns="repeat", values="value"))
-
-    @cached_property
-    def _milliseconds(self) -> pd.DataFrame:
-        return measures.milliseconds(self.rounds)
 
     @cached_property
     def _sums(self) -> pd.DataFrame:

@@ -34,14 +34,8 @@ Bits = NDArray[np.uint64]
 class PublishedMovies(Movies):
     """`Movies` with the quirks of the published scripts, each of which can be left out.
 
-    With none of them, rounds have the base arms that `Movies` has for the same seed.
-
-    Args:
-        rounds, seed, data: those of `Movies`.
-        shared_numbers: movies and users are numbered in one graph.
-        zero_arms: half of the edges give way to copies of the edge (0, 0).
-        first_profiles: a user's profile is that of the first round in which the user appears.
-        most_genres: contexts are divided by the largest number of genres of any movie, not 10.
+    With none of them, rounds have the base arms that `Movies` has for the same seed. The switches
+    are the quirks of the same names in `quirks.QUIRKS`.
     """
 
     def __init__(
@@ -72,31 +66,20 @@ class PublishedMovies(Movies):
         rng = np.random.default_rng(edges)
         rated = self._draw(rng)
         if self.first_profiles:
-            self._remember(rated, profiles)
+            is_new = np.isnan(profiles[:, 0])
+            profiles[is_new] = self._ratings.profiles(rated)[is_new]
         kept = rng.choice(rated, rated.size // 2, replace=False) if self.zero_arms else rated
-        movies, users = self._ends(kept)
-        left, right = (np.unique(ids, return_inverse=True)[1] for ids in (movies, users))
         unwritten = (0, rated.size - kept.size)
-        left, right = np.pad(left, unwritten), np.pad(right, unwritten)
+        movies, users = self._ends(kept)
+        numbers = (np.unique(ids, return_inverse=True)[1] for ids in (movies, users))
+        left, right = (np.pad(number, unwritten) for number in numbers)
         contexts = np.pad(self._contexts(movies, profiles[users]), unwritten)
         if self.most_genres:
             contexts *= 10 / self._ratings.genres.sum(axis=1).max()
-        oracle = (
-            SharedNumbers(left, right, self._k, solving)
-            if self.shared_numbers
-            else Coverage(left, right, self._k, solver="exact")
-        )
+        oracle = Coverage(left, right, self._k)
+        if self.shared_numbers:
+            oracle = SharedNumbers(left, right, self._k, solving)
         return Round(contexts[:, None], mean_outcome(contexts), oracle, bernoulli)
-
-    def _remember(self, rated: IntArray, profiles: FloatArray) -> None:
-        """Fill in the profiles of users who have none, from the ratings of this round."""
-        movies, users = self._ends(rated)
-        weights = (self._ratings.stars[rated].astype(np.float64) - 0.5) / 4.5
-        weighted = weights[:, None] * self._ratings.genres[movies]
-        sums, counts = np.zeros_like(profiles), np.bincount(users, minlength=len(profiles))
-        np.add.at(sums, users, weighted)
-        is_new = (counts > 0) & np.isnan(profiles[:, 0])
-        profiles[is_new] = sums[is_new] / counts[is_new, None]
 
 
 class SharedNumbers(Coverage):
@@ -106,12 +89,8 @@ class SharedNumbers(Coverage):
     probability that is its index. The k nodes are chosen greedily by their mean influence over
     the same random draws in each call, as TIM+ chooses them by its own; ties go to the lower
     number. The reward counts right ends of the chosen nodes' own edges, which is not the
-    objective that is maximised, so there is no guarantee.
-
-    Args:
-        left, right: ends of each base arm, both numbered from 0 on; shape (M,).
-        k: number of nodes to choose. Those without edges of their own add no base arm.
-        seed: of the random draws.
+    objective that is maximised, so there is no guarantee. `left` and `right` are numbered from 0
+    on; nodes without edges of their own add no base arm.
     """
 
     alpha = 0.0
@@ -179,10 +158,5 @@ def _arriving(reach: Bits, tails: IntArray, live: Bits) -> Bits:
 
 def _ones(bits: Bits, axis: int | tuple[int, int]) -> IntArray:
     """Return how many bits are set along `axis`, the last one included."""
-    counts: IntArray = _BITS_SET[bits.view(np.uint16)].sum(axis=axis, dtype=np.intp)
-    return counts
-
-
-#: How many bits are set in each number of 16 bits; NumPy 1 has no bitwise_count.
-_BITS_SET = np.unpackbits(np.arange(2**16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16)
-_BITS_SET = _BITS_SET.sum(axis=1, dtype=np.uint8)
+    counts: IntArray = np.unpackbits(bits.view(np.uint8), axis=-1).sum(axis=axis, dtype=np.intp)
+    return counts  # NumPy 1 has no bitwise_count

@@ -128,12 +128,7 @@ def _policy(spec: PolicySpec, on: Set[str]) -> PolicyFactory:
 
 
 class WithBeta(OClokUCB):
-    """O'CLOK-UCB with an M that may be exceeded.
-
-    Args:
-        *arguments, **others: those of `OClokUCB`.
-        max_arms: M; the number of base arms in each round if left out.
-    """
+    """O'CLOK-UCB with an M, `max_arms`, that may be exceeded; that of each round if None."""
 
     def __init__(self, *arguments: Any, max_arms: int | None, **others: Any) -> None:
         super().__init__(*arguments, **others)
@@ -149,10 +144,7 @@ class WithBeta(OClokUCB):
 
 
 class JitteredPosterior(SparsePosterior):
-    """SO'CLOK-UCB's posterior as GPflow has it: 10⁻⁶ on the diagonal of K(U, U), no point left out.
-
-    The arguments are those of `SparsePosterior`.
-    """
+    """SO'CLOK-UCB's posterior as GPflow has it: K(U, U) + 10⁻⁶ I, no point left out."""
 
     def _inducing_points(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         U = X.copy()
