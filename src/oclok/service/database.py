@@ -38,38 +38,30 @@ MIGRATIONS: list[list[str]] = [
     [
         """CREATE TABLE agents (
             id {serial}, name VARCHAR(64) NOT NULL UNIQUE, settings TEXT NOT NULL,
-            created DOUBLE PRECISION NOT NULL, last BIGINT NOT NULL, rounds BIGINT NOT NULL)""",
+            created DOUBLE PRECISION NOT NULL, last BIGINT NOT NULL, rounds BIGINT NOT NULL,
+            state VARCHAR(16) NOT NULL DEFAULT 'active', summary TEXT)""",
         """CREATE TABLE events (
             agent BIGINT NOT NULL REFERENCES agents (id), seq BIGINT NOT NULL,
             kind VARCHAR(16) NOT NULL, time DOUBLE PRECISION NOT NULL,
-            decision VARCHAR(128), round BIGINT, basis BIGINT, body {blob} NOT NULL,
-            PRIMARY KEY (agent, seq))""",
-        """CREATE UNIQUE INDEX decision_ids ON events (agent, decision)
-            WHERE kind = 'decision'""",
+            decision VARCHAR(128), round BIGINT, model_version BIGINT, body {blob} NOT NULL,
+            reduced SMALLINT NOT NULL DEFAULT 0, PRIMARY KEY (agent, seq))""",
+        "CREATE UNIQUE INDEX decision_ids ON events (agent, decision) WHERE kind = 'decision'",
+        "CREATE UNIQUE INDEX once ON events (agent, decision) WHERE kind = 'observations'",
         """CREATE INDEX feedback ON events (agent, decision, seq)
             WHERE decision IS NOT NULL AND kind <> 'decision'""",
         "CREATE INDEX rounds ON events (agent, round) WHERE round IS NOT NULL",
+        "CREATE INDEX changes ON events (agent, seq) WHERE kind = 'change'",
+        "CREATE INDEX unreduced ON events (agent, time) WHERE kind = 'decision' AND reduced = 0",
         """CREATE TABLE snapshots (
             agent BIGINT NOT NULL PRIMARY KEY REFERENCES agents (id), seq BIGINT NOT NULL,
             created DOUBLE PRECISION NOT NULL, content {blob} NOT NULL)""",
+        """CREATE TABLE audit (
+            id {serial}, time DOUBLE PRECISION NOT NULL, who VARCHAR(64) NOT NULL,
+            agent VARCHAR(64) NOT NULL, action VARCHAR(16) NOT NULL, detail TEXT NOT NULL)""",
         """CREATE TABLE keys (
             id {serial}, name VARCHAR(64) NOT NULL, digest VARCHAR(64) NOT NULL UNIQUE,
             roles VARCHAR(64) NOT NULL, agent VARCHAR(64), created DOUBLE PRECISION NOT NULL)""",
     ],
-    ["ALTER TABLE events RENAME COLUMN basis TO model_version"],
-    [
-        "ALTER TABLE agents ADD COLUMN state VARCHAR(16) NOT NULL DEFAULT 'active'",
-        "ALTER TABLE agents ADD COLUMN summary TEXT",
-        "CREATE INDEX changes ON events (agent, seq) WHERE kind = 'change'",
-        """CREATE TABLE audit (
-            id {serial}, time DOUBLE PRECISION NOT NULL, who VARCHAR(64) NOT NULL,
-            agent VARCHAR(64) NOT NULL, action VARCHAR(16) NOT NULL, detail TEXT NOT NULL)""",
-    ],
-    [
-        "ALTER TABLE events ADD COLUMN reduced SMALLINT NOT NULL DEFAULT 0",
-        "CREATE INDEX unreduced ON events (agent, time) WHERE kind = 'decision' AND reduced = 0",
-    ],
-    ["CREATE UNIQUE INDEX once ON events (agent, decision) WHERE kind = 'observations'"],
 ]
 
 #: Seconds that a writer of SQLite waits for another one.
