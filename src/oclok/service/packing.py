@@ -70,10 +70,10 @@ def unpack(packed: bytes) -> dict[str, Any]:
         body[name], start = _array(content, start, dtype, length)
     body["columns"] = dict(header["columns"])
     for width, kind, names in header["numbers"]:
-        shape = (len(names), len(body["ids"])) + ((width,) if width else ())
+        shape = len(names), len(body["ids"]), *([width] if width else [])
         dtype = kind if isinstance(kind, str) else "<i4"
         stored, start = _array(content, start, dtype, int(np.prod(shape)))
-        x = _decoded(stored, kind).reshape(shape)
+        x: FloatArray = _decoded(stored, kind).reshape(shape)
         body["columns"].update(zip(names, x.tolist(), strict=True))
     return body
 

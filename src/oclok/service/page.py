@@ -8,7 +8,7 @@ from importlib import resources
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import Response
 
-from oclok.service.conditional import etag, packed
+from oclok.service.router import etag, packed
 
 KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 

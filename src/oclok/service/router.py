@@ -1,10 +1,12 @@
-"""How calls of the API are registered: the role that they need, and the problems they may have."""
+"""How calls of the API are registered: their roles and problems, and answers that are kept."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -33,6 +35,8 @@ REASONS = {
 }
 #: Statuses of requests without a body; of the others all.
 BODILESS = (401, 403, 404, 422, 503)
+#: Bytes from which on answers are compressed.
+LEAST_BYTES = 1_000
 #: Quick calls that are worked on at the same time; more wait.
 THREADS = 40
 _POOL = ThreadPoolExecutor(THREADS, thread_name_prefix="oclok-request")
@@ -107,6 +111,30 @@ def quickly(body: Any) -> Callable[[Endpoint], Endpoint]:
         return endpoint
 
     return decorate
+
+
+def answered(request: Request, version: str, make: Callable[[], Any]) -> Response:
+    """Return what `make` does as JSON, or 304 if the client has this version of it."""
+    tag = etag(f"{version} {request.url.query}".encode())
+    return packed(request, tag, "application/json", lambda: to_json(make()))
+
+
+def packed(request: Request, tag: str, kind: str, make: Callable[[], bytes]) -> Response:
+    """Return content that the client keeps and revalidates; compressed if it may be."""
+    headers = {"ETag": tag}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    content = make()
+    headers |= {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if len(content) >= LEAST_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        content = gzip.compress(content, 6)
+    return Response(content, media_type=kind, headers=headers)
+
+
+def etag(content: bytes) -> str:
+    """Return a weak entity tag."""
+    return f'W/"{blake2b(content, digest_size=9).hexdigest()}"'
 
 
 def authorization(request: Request) -> str | None:

@@ -14,7 +14,6 @@ from oclok import __version__
 from oclok.service import answers, learned, requests, views
 from oclok.service.access import ROLES, Access, digest
 from oclok.service.background import Background
-from oclok.service.conditional import answered
 from oclok.service.decisions import RESULTS
 from oclok.service.history import Range, history
 from oclok.service.lifecycle import Lifecycle
@@ -23,7 +22,7 @@ from oclok.service.personalizer import add_routes
 from oclok.service.problems import problem
 from oclok.service.replica import Replica
 from oclok.service.requests import AgentName, DecisionId
-from oclok.service.router import Bearer, Router, authorization, problems, quickly
+from oclok.service.router import Bearer, Router, answered, authorization, problems, quickly
 from oclok.service.service import Service
 
 AGENT = "/v1/agents/{agent}"
