@@ -1,7 +1,6 @@
 """What the service answers; `openapi` adds examples.
 
-Answers are read from objects of the same fields; numbers that are not finite become null. One long
-file: a list of shapes that are made of each other, a few fields each.
+Answers are read from objects of the same fields; numbers that are not finite become null.
 """
 # Tested in tests/service/test_openapi.py: answers are checked against the description.
 

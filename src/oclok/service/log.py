@@ -189,16 +189,14 @@ class Log:
             values["start"] = start.replace("_", "\\_") + "%"
         return self._events(f"{where} ORDER BY round DESC LIMIT :most", agent, **values)
 
-    def is_reduced(self, agent: int) -> bool:
+    def has_reduced(self, agent: int) -> bool:
         """Return whether retention has reduced decisions of an agent."""
-        sql = "SELECT 1 FROM events WHERE agent = :agent AND reduced = 1 LIMIT 1"
-        return bool(self.database.rows(sql, agent=agent))
+        return bool(self._events("reduced = 1 LIMIT 1", agent))
 
     def has_before(self, agent: int, when: float) -> bool:
         """Return whether there are decisions before a time that retention has not reduced."""
-        sql = """SELECT 1 FROM events WHERE agent = :agent AND kind = 'decision' AND reduced = 0
-            AND time < :when LIMIT 1"""
-        return bool(self.database.rows(sql, agent=agent, when=when))
+        old = "kind = 'decision' AND reduced = 0 AND time < :when LIMIT 1"
+        return bool(self._events(old, agent, when=when))
 
     def snapshot(self, agent: int) -> tuple[int, bytes] | None:
         """Return the number of the event that a snapshot was made after, and the snapshot."""

@@ -89,7 +89,7 @@ def replay(
     log = Log(database)
     row = log.agent(name)
     log.check(row.id)
-    replica = Replica(row, log, use_snapshot=log.is_reduced(row.id))
+    replica = Replica(row, log, use_snapshot=log.has_reduced(row.id))
     result = Replayed(name)
     erased = [e.seq for e in log.changes(row.id) if from_json(e.body)["what"] == "erase"]
     known = replica.epoch, replica.learner.steps  # what is based on less cannot be made again

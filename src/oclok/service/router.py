@@ -41,14 +41,8 @@ LEAST_BYTES = 1_000
 THREADS = 40
 _POOL = ThreadPoolExecutor(THREADS, thread_name_prefix="oclok-request")
 UNCHANGED = {304: {"description": "As in the answer whose ETag is in If-None-Match."}}
-
-
-class Bearer(HTTPBearer):
-    """Tells OpenAPI of the key, and `CheckedRoute` of the role that it must have."""
-
-    def __init__(self, role: str | None = None) -> None:
-        super().__init__(scheme_name="HTTPBearer", auto_error=False, description="A key")
-        self.role = role
+#: Tells OpenAPI of the key.
+KEY = Depends(HTTPBearer(auto_error=False, description="A key"))
 
 
 class Router(APIRouter):
@@ -58,11 +52,10 @@ class Router(APIRouter):
         class CheckedRoute(APIRoute):
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handle = super().get_route_handler()
-                roles = [getattr(each.dependency, "role", None) for each in self.dependencies]
 
                 async def checked(request: Request) -> Response:
                     agent = request.path_params.get("agent")
-                    for role in filter(None, roles):
+                    if role := getattr(self.endpoint, "role", None):
                         access.check(authorization(request), role, agent)
                     return await self.quick(request, agent) or await handle(request)
 
@@ -87,30 +80,27 @@ class Router(APIRouter):
         super().__init__(route_class=CheckedRoute, generate_unique_id_function=named)
 
     def call(
-        self, method: str, path: str, role: str, tag: str = "agents", **more: Any
+        self, method: str, path: str, role: str, tag: str = "agents", quick: Any = None, **more: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """Register a call that needs a key with a role."""
+        """Register a call that needs a key with a role.
+
+        A quick call skips what FastAPI does for any: its body, of the type `quick`, is read and
+        checked in one pass over the bytes, and what it returns are values for JSON.
+        """
         statuses = BODILESS if method in ("GET", "DELETE") else REASONS
         more["responses"] = problems(*statuses) | more.get("responses", {})
-        key = [Depends(Bearer(role))]
-        return self.api_route(path, methods=[method], tags=[tag], dependencies=key, **more)
+        register = self.api_route(path, methods=[method], tags=[tag], dependencies=[KEY], **more)
+
+        def decorate(endpoint: Endpoint) -> Endpoint:
+            endpoint.role = role  # type: ignore[attr-defined]
+            endpoint.read = quick and TypeAdapter(quick).validate_json  # type: ignore[attr-defined]
+            return register(endpoint)
+
+        return decorate
 
     def view(self, path: str, answer: Any, tag: str = "agents") -> Callable[[Endpoint], Endpoint]:
         """Register a call that is answered by 304 while nothing has changed."""
         return self.call("GET", path, "read", tag, response_model=answer, responses=UNCHANGED)
-
-
-def quickly(body: Any) -> Callable[[Endpoint], Endpoint]:
-    """Let a call with bodies of this type skip what FastAPI does for any call.
-
-    It returns values for JSON. Its body is read and checked in one pass over the bytes.
-    """
-
-    def decorate(endpoint: Endpoint) -> Endpoint:
-        endpoint.read = TypeAdapter(body).validate_json  # type: ignore[attr-defined]
-        return endpoint
-
-    return decorate
 
 
 def answered(request: Request, version: str, make: Callable[[], Any]) -> Response:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import Body, Depends, Header, Path, Query, Request, Response
+from fastapi import Body, Header, Path, Query, Request, Response
 
 from oclok import __version__
 from oclok.service import answers, learned, requests, views
@@ -22,7 +22,7 @@ from oclok.service.personalizer import add_routes
 from oclok.service.problems import problem
 from oclok.service.replica import Replica
 from oclok.service.requests import AgentName, DecisionId
-from oclok.service.router import Bearer, Router, answered, authorization, problems, quickly
+from oclok.service.router import KEY, Router, answered, authorization, problems
 from oclok.service.service import Service
 
 AGENT = "/v1/agents/{agent}"
@@ -156,9 +156,9 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return Lifecycle(service.log, "").trail(name, before, most)
 
     made: Any = {"status_code": 201, "response_model": answers.DecisionAnswer}
+    made["quick"] = requests.DecisionRequest
 
     @call("POST", f"{AGENT}/decisions", "decide", "decisions", **made)
-    @quickly(requests.DecisionRequest)
     def post_decision(agent: AgentPath, request: requests.DecisionRequest, key: Once = None) -> Any:
         """Decide among arms; the same `id` again gives the same answer.
 
@@ -196,8 +196,9 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         """Return a decision, its outcomes so far, and why it came out as it did."""
         return views.decision(service, service.replica(agent), decision)
 
-    @call("POST", f"{AGENT}/outcomes", "learn", "outcomes", response_model=answers.OutcomesAnswer)
-    @quickly(requests.OutcomeItems)
+    told: Any = {"response_model": answers.OutcomesAnswer, "quick": requests.OutcomeItems}
+
+    @call("POST", f"{AGENT}/outcomes", "learn", "outcomes", **told)
     def post_outcomes(agent: AgentPath, items: Annotated[requests.OutcomeItems, Body()]) -> Any:
         """Learn outcomes of chosen arms, each once."""
         return learn(agent, items)
@@ -237,9 +238,8 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return seen(request, agent, lambda replica: views.comparison(replica, level))
 
     add_routes(router, service, decide, learn)
-    key_only = Depends(Bearer())
 
-    @router.get("/v1/me", tags=["service"], responses=problems(401, 403), dependencies=[key_only])
+    @router.get("/v1/me", tags=["service"], responses=problems(401, 403), dependencies=[KEY])
     def get_me(request: Request) -> answers.Me:
         """Return what the key of this request may do; without keys, everything."""
         key = access.key_of(authorization(request))

@@ -13,7 +13,6 @@ from oclok.agent import health
 from oclok.errors import FeedbackError
 from oclok.policies import calibration
 from oclok.service import answers, log
-from oclok.service.answers import Calibration, Comparison, Guarded, Lift, Regret
 from oclok.service.decisions import BELIEFS, answer_of, logged, restored
 from oclok.service.log import Event
 from oclok.service.packing import records
@@ -50,7 +49,7 @@ def agent(replica: Replica) -> answers.AgentAnswer:
     return answers.AgentAnswer(
         settings=replica.settings,  # type: ignore[arg-type]  # checked when it was made
         events=replica.seq,
-        calibration=Calibration.model_validate(judged),
+        calibration=answers.Calibration.model_validate(judged),
         regret=None if judged.is_contradicted else _regret(replica),
         health=[_finding(found) for found in findings],
         features=None if schema is None else schema.to_json(),
@@ -120,28 +119,29 @@ def _finding(found: health.Finding) -> answers.Finding:
     return answers.Finding(**vars(found) | {"advice": ADVICE.get(found.kind, "")})
 
 
-def lift(replica: Replica, level: float) -> Lift:
+def lift(replica: Replica, level: float) -> answers.Lift:
     """Return what the agent earns beyond the control group."""
     with replica.lock:
         found, guard = replica.agent.lift(level), replica.agent.guard_report()
-    told = None if guard is None else Guarded.model_validate(guard)
-    return Lift.model_validate(found).model_copy(update={"summary": str(found), "guard": told})
+    told = None if guard is None else answers.Guarded.model_validate(guard)
+    answer = answers.Lift.model_validate(found)
+    return answer.model_copy(update={"summary": str(found), "guard": told})
 
 
-def comparison(replica: Replica, level: float) -> Comparison:
+def comparison(replica: Replica, level: float) -> answers.Comparison:
     """Return what the agent expects to gain over the system that decides, in shadow mode."""
     with replica.learner.paused() as policy:
         found = replica.agent.comparison(level, policy)
-    return Comparison.model_validate(found).model_copy(update={"summary": str(found)})
+    return answers.Comparison.model_validate(found).model_copy(update={"summary": str(found)})
 
 
-def _regret(replica: Replica) -> Regret | None:
+def _regret(replica: Replica) -> answers.Regret | None:
     """Return the latest estimate of regret, if there is one."""
     counts = replica.agent.counts()
     regret = replica.learner.latest_regret() if counts["learned"] + counts["observed"] else None
     if regret is None or regret.calibration.is_contradicted:
         return None
-    return Regret.model_validate(regret)
+    return answers.Regret.model_validate(regret)
 
 
 def decision(service: Service, replica: Replica, decision_id: str) -> answers.DecisionDetails:
