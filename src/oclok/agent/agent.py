@@ -464,7 +464,7 @@ class Agent(Persistent):
         """
         new, old = Rollout(mode, holdout, baseline, guard), self._rollout
         self._tick()
-        if old.promise == new.promise:
+        if new.guard and old.guard and (new.rule, guard) == (old.rule, old.guard.share):
             new.guard = old.guard
         if (old.holdout, old.rule) != (new.holdout, new.rule):
             self.restart_lift()

@@ -248,7 +248,7 @@ class Service:
         replica = self.active(name)
         features = [item["features"] for item in items]
         outcomes = [item["outcome"] for item in items]
-        low, high = replica.settings.get("outcome_range") or (-float("inf"), float("inf"))
+        low, high = replica.outcome_range
         wrong = next((y for y in outcomes if not low <= y <= high), None)
         if wrong is not None:
             raise InputError(f"outcomes must be between {low:g} and {high:g}; got {wrong:g}")
