@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import threading
 import time
@@ -96,9 +95,12 @@ class Database:
             self._lock_file: IO[bytes] | None = None  # stays open
             with contextlib.suppress(OSError):  # SQLite says what is wrong
                 os.close(_open_private(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
-            arguments = {"timeout": PATIENCE, "check_same_thread": False}
             self._engine = self._appending = sa.create_engine(
-                parsed, pool_size=20, max_overflow=40, connect_args=arguments
+                parsed,
+                pool_size=20,
+                max_overflow=40,
+                pool_reset_on_return=None,  # each transaction is ended where it began
+                connect_args={"timeout": PATIENCE, "check_same_thread": False},
             )
             sa.event.listen(self._engine, "connect", _set_up_sqlite)
         elif parsed.drivername in ("postgresql", "postgres"):
@@ -115,9 +117,6 @@ class Database:
                 sa.event.listen(engine, "checkout", _check_connection)
         else:
             raise refusal
-        self._idle: Any = None
-        #: The module whose errors `cursor` can raise.
-        self.driver: Any = importlib.import_module("sqlite3" if self.is_sqlite else "psycopg")
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -141,30 +140,16 @@ class Database:
             return execute(connection, sql, **values).all()
 
     @contextlib.contextmanager
-    def cursor(self) -> Iterator[Any]:
-        """Yield a cursor of the driver for a transaction that appends: the path of every request.
+    def append(self) -> Iterator[Connection]:
+        """Begin a transaction that appends: the path of every request.
 
         On PostgreSQL each statement commits by itself, which saves round trips.
         """
-        with self._one_writer():
-            try:
-                connection, self._idle = self._idle or self._appending.raw_connection(), None
-                try:
-                    with contextlib.closing(connection.cursor()) as cursor:
-                        if self.is_sqlite:
-                            cursor.execute("BEGIN IMMEDIATE")
-                        yield cursor
-                    connection.commit()
-                    if self.is_sqlite:  # there is only one writer: no need for the pool
-                        self._idle = connection
-                except self.driver.OperationalError:
-                    connection.invalidate()
-                    raise
-                finally:
-                    if self._idle is None:
-                        connection.close()  # rolls back what was not committed
-            except (sa.exc.OperationalError, self.driver.OperationalError) as reason:
-                raise StorageError(f"the database cannot be reached: {reason}") from None
+        try:
+            with self.write() if self.is_sqlite else self._appending.connect() as connection:
+                yield connection
+        except sa.exc.OperationalError as reason:
+            raise StorageError(f"the database cannot be reached: {reason.orig}") from None
 
     def probe(self) -> None:
         """Raise a `StorageError` unless the database can be written to."""
@@ -187,9 +172,6 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
-        if self._idle is not None:
-            self._idle.close()
-            self._idle = None
         self._engine.dispose()
         self._appending.dispose()
 
