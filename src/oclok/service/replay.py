@@ -144,8 +144,7 @@ def _again(replica: Replica, event: Event, settings: dict[str, Any], result: Rep
         id=event.decision,
         chosen=chosen,
     )
-    offer = proposal.decision.offer
-    assert offer is not None
+    offer = proposal.decision.known_offer
     is_random = settings.get("policy") == "thompson"
     recorded = body["mean" if is_random else "index"]
     scale = max(1.0, float(np.abs(recorded).max()))
