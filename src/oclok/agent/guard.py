@@ -142,7 +142,7 @@ class Guard(Persistent):
             if adds_up:
                 rows, w = self._weighted(played, fallback)
                 return _lower_of_sum(posterior, contexts[rows], w, width)
-            f = posterior.sample_paths(contexts, SAMPLES, np.random.default_rng(self.decisions))
+            f = _samples(posterior, contexts, np.random.default_rng(self.decisions))
             with np.errstate(all="ignore"):  # a reward need not exist for every f
                 d = oracle.values(f, played) - (1 - self.share) * oracle.values(f, fallback)
             if not np.isfinite(d).all():  # the reward does not exist for some f
@@ -249,3 +249,13 @@ def _lower_of_sum(
     variance = float(weights @ prediction.covariance() @ weights)
     informed = INFORMED * float(np.abs(weights) @ prediction.std)
     return float(weights @ prediction.mean) - informed - width * math.sqrt(max(variance, 0.0))
+
+
+def _samples(posterior: Posterior, contexts: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return SAMPLES joint samples of f, shape (SAMPLES, M)."""
+    prediction = posterior.predict(contexts)
+    values, vectors = np.linalg.eigh(prediction.covariance())
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    draws = rng.standard_normal((SAMPLES, len(contexts)))
+    result: FloatArray = prediction.mean + draws @ root.T
+    return result
