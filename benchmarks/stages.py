@@ -17,13 +17,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from benchmarks.pairs import CASES, CHOSEN, Case
 from benchmarks.report import Result, Row
 from oclok.service import service as module
 from oclok.service.config import Config
 from oclok.service.database import Database
-from oclok.service.quick import read_decision, read_outcomes
+from oclok.service.requests import DecisionRequest, OutcomeItems
 from oclok.service.service import Service
 from oclok.threads import use_one_blas_thread
 
@@ -107,18 +108,19 @@ def stages(case: Case, decisions: int) -> Result:
 
 def play(service: Service, case: Case, decisions: int, timed: Callable[..., Any]) -> None:
     rng = np.random.default_rng(0)
-    reader, outcomes_reader = timed("read", read_decision), timed("read", read_outcomes)
+    reader = timed("read", TypeAdapter(DecisionRequest).validate_json)
+    outcomes_reader = timed("read", TypeAdapter(OutcomeItems).validate_json)
     work = timed("learn", service.replica("a").learner.work)
     for _ in range(decisions):
         arms, means = case.offer(rng)
-        answer = service.decide("a", reader(json.dumps({"arms": arms}).encode()))
+        answer = service.decide("a", vars(reader(json.dumps({"arms": arms}).encode())))
         noise = 0.1 * rng.standard_normal(CHOSEN)
         items = [
             {"decision": answer["id"], "arm": arm["id"]}
             | {"outcome": float(means[int(arm["id"][1:])] + z)}
             for arm, z in zip(answer["chosen"], noise, strict=True)
         ]
-        service.learn("a", outcomes_reader(json.dumps(items).encode()))
+        service.learn("a", list(map(vars, outcomes_reader(json.dumps(items).encode()))))
         while work():
             pass
 

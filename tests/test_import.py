@@ -87,7 +87,7 @@ def test_a_missing_package_is_an_error_that_names_the_extra() -> None:
 def test_the_commands_of_the_bench_run_without_what_the_service_needs() -> None:
     code = (
         "import sys\n"
-        "for name in ('sqlalchemy', 'fastapi', 'uvicorn', 'msgspec', 'pyarrow'):\n"
+        "for name in ('sqlalchemy', 'fastapi', 'uvicorn', 'pyarrow'):\n"
         "    sys.modules[name] = None\n"
         "import oclok.bench.cli"
     )

@@ -175,18 +175,3 @@ def test_a_body_that_does_not_arrive_is_a_408(storage, monkeypatch):
     scope |= {"query_string": b"", "http_version": "1.1", "root_path": "", "raw_path": b""}
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 408
-
-
-def test_the_calls_of_every_round_do_not_reach_the_router(storage):
-    from starlette.testclient import TestClient
-
-    from oclok.service.app import create_app
-
-    app = create_app(storage)
-    with TestClient(app, base_url="http://localhost") as client:
-        client.put("/v1/agents/a", json={"oracle": {"kind": "TopK", "k": 1}})
-        app.router.routes.clear()
-        arms = [{"id": "b", "features": {"x": 0.5}}]
-        made = client.post("/v1/agents/a/decisions", json={"arms": arms})
-        items = [{"decision": made.json()["id"], "arm": "b", "outcome": 1.0}]
-        assert client.post("/v1/agents/a/outcomes", json=items).json()["learned"] == 1

@@ -1,4 +1,4 @@
-"""What is packed comes back bit by bit, in a fraction of the bytes; older logs are read."""
+"""What is packed comes back bit by bit, in a fraction of the bytes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
 
-from oclok.service.app import create_app
-from oclok.service.database import Database
-from oclok.service.log import Event, Log
 from oclok.service.packing import pack, records, unpack
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e100, max_value=1e100)
@@ -69,41 +65,3 @@ def test_a_decision_of_100_arms_and_8_features_takes_a_fifth_of_its_text(convert
     packed = pack(body | {name: values.astype(np.float32) for name, values in beliefs.items()})
     assert len(packed) < len(text) / 4
     assert len(packed) < 5_500
-
-
-def test_an_agent_with_a_log_of_before_bodies_were_packed_goes_on(tmp_path):
-    storage = f"sqlite:///{tmp_path}/oclok.db"
-    database = Database(storage)
-    database.migrate()
-    log = Log(database)
-    log.add_agent("a", json.dumps({"oracle": {"kind": "TopK", "k": 1}, "mode": "live"}))
-    number = {"kind": "number", "missing": True, "mean": 0.5, "scale": 0.5}
-    city = {"kind": "category", "missing": True, "values": ["Oslo", "Lima"], "buckets": 8}
-    rng = np.random.default_rng(0)
-    for n in range(30):
-        features = [{"km": float(x), "city": "Oslo"} for x in rng.random(4)]
-        best = int(np.argmax([arm["km"] for arm in features]))
-        body = {
-            "arms": [{"id": f"w{m}", "features": arm} for m, arm in enumerate(features)],
-            "chosen": [best],
-            "preferred": [best],
-            **{name: [0.1, 0.2, 0.3, 0.4] for name in ("index", "mean", "std")},
-            "is_exact": False,
-            **({} if n else {"schema": {"km": number, "city": city}}),
-        }
-        outcomes = {"outcomes": [[f"w{best}", features[best]["km"]]], "correct": False}
-        events = [
-            Event("decision", json.dumps(body).encode(), f"d{n}", n + 1, 2 * n),
-            Event("outcomes", json.dumps(outcomes).encode(), f"d{n}"),
-        ]
-        log.append(log.agent("a").id, events)
-    database.close()
-    with TestClient(create_app(storage), base_url="http://localhost") as client:
-        known = client.get("/v1/agents/a").json()
-        kept = client.get("/v1/agents/a/decisions/d0").json()
-        arms = [{"id": km, "features": {"km": km / 10, "city": "Oslo"}} for km in range(10)]
-        made = client.post("/v1/agents/a/decisions", json={"arms": arms}).json()
-    assert (known["rounds"], known["learned"], known["waiting"]) == (30, 30, 0)
-    assert [arm["features"]["city"] for arm in kept["arms"]] == ["Oslo"] * 4
-    assert kept["chosen"][0]["mean"] in (0.1, 0.2, 0.3, 0.4)
-    assert made["chosen"][0]["id"] >= 7

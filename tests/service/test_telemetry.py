@@ -1,4 +1,4 @@
-"""Log lines that can be searched, and traces."""
+"""Log lines that can be searched."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import json
 import logging
 import sys
 
-import pytest
-
-from oclok.service.telemetry import LineFormatter, note_answer, request_id, traced
+from oclok.service.telemetry import REQUEST, LineFormatter, request_id
 
 
 def record(message: str = "hello", **fields) -> logging.LogRecord:
@@ -18,20 +16,22 @@ def record(message: str = "hello", **fields) -> logging.LogRecord:
 
 
 def test_a_line_is_one_json_object_with_level_time_agent_and_request():
-    with traced("GET", "/x", {"request": "r1", "agent": "a"}):
-        line = LineFormatter(is_json=True).format(record(status=200))
+    line = _line({"request": "r1", "agent": "a"}, is_json=True, status=200)
     entry = json.loads(line)
     assert "\n" not in line
     assert entry["level"] == "warning"
     assert entry["time"].endswith("+00:00")
     assert (entry["request"], entry["agent"], entry["status"]) == ("r1", "a", 200)
     assert "request" not in json.loads(LineFormatter(is_json=True).format(record()))
-    assert "request=r1" in _text({"request": "r1"})
+    assert "request=r1" in _line({"request": "r1"}, is_json=False)
 
 
-def _text(fields) -> str:
-    with traced("GET", "/x", fields):
-        return LineFormatter(is_json=False).format(record())
+def _line(request: dict[str, str], is_json: bool, **fields) -> str:
+    token = REQUEST.set(request)
+    try:
+        return LineFormatter(is_json).format(record(**fields))
+    finally:
+        REQUEST.reset(token)
 
 
 def test_errors_have_their_traceback():
@@ -55,20 +55,3 @@ def test_answers_have_the_id_of_their_request(server):
     answer = server.client.get("/healthz", headers={"x-request-id": "mine"})
     assert answer.headers["x-request-id"] == "mine"
     assert server.client.get("/healthz").headers["x-request-id"] != "mine"
-
-
-def test_requests_are_spans():
-    sdk = pytest.importorskip("opentelemetry.sdk.trace")
-    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
-    export = pytest.importorskip("opentelemetry.sdk.trace.export")
-    from opentelemetry import trace
-
-    exporter = memory.InMemorySpanExporter()
-    provider = sdk.TracerProvider()
-    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    with traced("GET", "other", {"request": "r"}):
-        note_answer("GET", "/v1/agents", 200, 0.01)
-    [span] = exporter.get_finished_spans()
-    assert span.name == "GET /v1/agents"
-    assert span.attributes["http.response.status_code"] == 200

@@ -3,8 +3,6 @@
 An agent is a state machine: its state is a function of its settings, the calls of `decide`,
 `learn`, `observe`, `accept` and `expire` in their order, and the time of each. Nothing else
 changes it, so that a log of these calls rebuilds it.
-
-The file is long because all public methods share one lock; each is a few lines.
 """
 
 from __future__ import annotations
@@ -359,12 +357,6 @@ class Agent(Persistent):
         return decision_id in self._feedback.decisions
 
     @_locked
-    def late(self, now: float) -> int:
-        """Return how many decisions will expire at the next call if the time is `now`."""
-        deadline = self._feedback.deadline
-        return 0 if deadline is None else len(self._feedback.decisions.due(now - deadline))
-
-    @_locked
     def overdue(self, now: float) -> int:
         """Return how many open decisions have waited past the deadline, or unusually long."""
         return len(self._feedback.overdue(now))
@@ -412,13 +404,10 @@ class Agent(Persistent):
         oracle: Oracle | None,
         deadline: float | None,
         default_outcome: float | None,
-        mode: Literal["live", "shadow"],
-        holdout: float = 0.0,
-        baseline: str | Mapping[str, Any] | None = None,
-        guard: float | None = None,
+        **rollout: Any,
     ) -> None:
-        """Change settings from now on; what was learned stays. See `roll_out` for the lift."""
-        self.roll_out(mode, holdout, baseline, guard)
+        """Change settings from now on; what was learned stays. `rollout`: see `roll_out`."""
+        self.roll_out(**rollout)
         self._feedback.set_deadline(deadline, default_outcome)
         self.oracle = oracle
 
@@ -475,7 +464,7 @@ class Agent(Persistent):
         """
         new, old = Rollout(mode, holdout, baseline, guard), self._rollout
         self._tick()
-        if old.promise == new.promise:
+        if new.guard and old.guard and (new.rule, guard) == (old.rule, old.guard.share):
             new.guard = old.guard
         if (old.holdout, old.rule) != (new.holdout, new.rule):
             self.restart_lift()

@@ -147,9 +147,10 @@ class Offers(Persistent):
     def add(self, decision: AgentDecision) -> None:
         """Keep a decision's arms, and drop the oldest if there are too many."""
         self._kept[decision.id] = decision
-        self._numbers += _size(decision)
+        self._numbers += decision.known_offer.contexts.size
         while self._kept and (len(self._kept) > self.most or self._numbers > MOST_NUMBERS):
-            self._numbers -= _size(self._kept.pop(next(iter(self._kept))))
+            oldest = self._kept.pop(next(iter(self._kept)))
+            self._numbers -= oldest.known_offer.contexts.size
 
     def get(self, decision: str) -> AgentDecision | None:
         """Return a decision with its arms; None if they are not kept."""
@@ -163,7 +164,3 @@ class Offers(Persistent):
                 f"{self.most:,} decisions, and now for {len(self._kept):,}"
             )
         return kept
-
-
-def _size(decision: AgentDecision) -> int:
-    return 0 if decision.offer is None else decision.offer.contexts.size

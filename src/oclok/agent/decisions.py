@@ -14,8 +14,6 @@ A decision takes one row; each of its chosen arms takes one row of another table
 A decision is open while an arm waits. The latest `remember` settled ones are kept, so that
 repeated outcomes are recognised and wrong ones can be corrected; older ones are dropped, and
 feedback to them is refused. Rows of dropped decisions are reclaimed when they are half of all.
-
-The file is longer than most: nobody else may know how the tables are laid out.
 """
 
 from __future__ import annotations

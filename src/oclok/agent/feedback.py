@@ -184,17 +184,15 @@ class Feedback(Persistent):
             return
         records = [self.decisions.record(decision) for decision in due]
         waiting = [np.flatnonzero(record.status == Status.WAITING) for record in records]
-        default = self.default_outcome
-        if default is None:
-            for record, places in zip(records, waiting, strict=True):
-                self.decisions.settle(record.id, places, Status.NEVER_CAME, np.nan, np.nan)
-            return
-        X = np.vstack([r.contexts[places] for r, places in zip(records, waiting, strict=True)])
-        y = np.full(len(X), default)
-        self.policy.learn(X, y)
-        self.outcomes = _latest(self.outcomes, y)
+        status, y = Status.NEVER_CAME, math.nan
+        if self.default_outcome is not None:
+            status, y = Status.DEFAULTED, self.default_outcome
+            X = np.vstack([r.contexts[places] for r, places in zip(records, waiting, strict=True)])
+            defaults = np.full(len(X), y)
+            self.policy.learn(X, defaults)
+            self.outcomes = _latest(self.outcomes, defaults)
         for record, places in zip(records, waiting, strict=True):
-            self.decisions.settle(record.id, places, Status.DEFAULTED, default, default)
+            self.decisions.settle(record.id, places, status, y, y)
 
     @property
     def usual_delay(self) -> float:

@@ -78,11 +78,6 @@ class Rollout(Persistent):
         return None if self.baseline is None else self.baseline.rule
 
     @property
-    def promise(self) -> tuple[Any, ...]:
-        """The baseline and share that the guard's savings belong to."""
-        return (self.rule, None if self.guard is None else self.guard.share)
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the arms that the baseline reads."""
         return () if self.baseline is None else self.baseline.columns

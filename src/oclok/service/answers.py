@@ -1,7 +1,6 @@
 """What the service answers; `openapi` adds examples.
 
-Answers are read from objects of the same fields; numbers that are not finite become null. One long
-file: a list of shapes that are made of each other, a few fields each.
+Answers are read from objects of the same fields; numbers that are not finite become null.
 """
 # Tested in tests/service/test_openapi.py: answers are checked against the description.
 
@@ -99,7 +98,7 @@ class Lift(Answer):
     """
 
     verdict: Literal["better", "too early", "worse", "undecided"]
-    summary: str = Field("", examples=["better: 2.2 per decision against 2 of the baseline, +0.2"])
+    summary: str = Field(examples=["better: 2.2 per decision against 2 of the baseline, +0.2"])
     agent: LiftGroup
     baseline: LiftGroup
     difference: Maybe = Field(examples=[0.2])
@@ -116,7 +115,7 @@ class Lift(Answer):
 class Comparison(Answer):
     """In shadow mode: the agent against the system that decides, as the model sees it."""
 
-    summary: str = Field("", examples=["the agent would have chosen otherwise in 80 of 100"])
+    summary: str = Field(examples=["the agent would have chosen otherwise in 80 of 100"])
     rounds: int = Field(examples=[100])
     different: int = Field(examples=[80])
     gain: Maybe = Field(description="Expected change of a decision's sum.", examples=[0.4])

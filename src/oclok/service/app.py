@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from importlib import import_module
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 
 from oclok import __version__
 from oclok.service import openapi, problems
@@ -19,7 +18,6 @@ from oclok.service.database import Database
 from oclok.service.limits import Limits
 from oclok.service.metrics import Metrics
 from oclok.service.page import page_routes
-from oclok.service.quick import Quick
 from oclok.service.routes import routes
 from oclok.service.server import exit_in_time
 from oclok.service.service import Service
@@ -58,12 +56,8 @@ def create_app(config: Config | str) -> FastAPI:
     app.state.service = service
     problems.install(app)
     openapi.install(app)
-    calls = routes(service, access, metrics, background).routes
-    for route in calls:  # not by `include_router`, which matches each request twice
-        assert isinstance(route, APIRoute)
-        route.unique_id = route.name  # stable names for clients
-        app.router.routes.append(route)
+    calls = routes(service, access, metrics, background)
+    app.router.routes += calls.routes  # `include_router` would match each request twice
     app.include_router(page_routes())
-    app.add_middleware(Quick, routes=calls, knows=service.knows)
     app.add_middleware(Limits, access=access, metrics=metrics)
     return app

@@ -60,8 +60,8 @@ class Calls:
         body = {
             **settings,
             "oracle": _form(oracle),
-            "features": None if features is None else dict(features),
-            "outcome_range": None if outcome_range is None else list(outcome_range),
+            "features": features,
+            "outcome_range": outcome_range,
             "deadline": deadline,
             "default_outcome": default_outcome,
             "mode": mode,

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import threading
 import time
@@ -38,38 +37,30 @@ MIGRATIONS: list[list[str]] = [
     [
         """CREATE TABLE agents (
             id {serial}, name VARCHAR(64) NOT NULL UNIQUE, settings TEXT NOT NULL,
-            created DOUBLE PRECISION NOT NULL, last BIGINT NOT NULL, rounds BIGINT NOT NULL)""",
+            created DOUBLE PRECISION NOT NULL, last BIGINT NOT NULL, rounds BIGINT NOT NULL,
+            state VARCHAR(16) NOT NULL DEFAULT 'active', summary TEXT)""",
         """CREATE TABLE events (
             agent BIGINT NOT NULL REFERENCES agents (id), seq BIGINT NOT NULL,
             kind VARCHAR(16) NOT NULL, time DOUBLE PRECISION NOT NULL,
-            decision VARCHAR(128), round BIGINT, basis BIGINT, body {blob} NOT NULL,
-            PRIMARY KEY (agent, seq))""",
-        """CREATE UNIQUE INDEX decision_ids ON events (agent, decision)
-            WHERE kind = 'decision'""",
+            decision VARCHAR(128), round BIGINT, model_version BIGINT, body {blob} NOT NULL,
+            reduced SMALLINT NOT NULL DEFAULT 0, PRIMARY KEY (agent, seq))""",
+        "CREATE UNIQUE INDEX decision_ids ON events (agent, decision) WHERE kind = 'decision'",
+        "CREATE UNIQUE INDEX once ON events (agent, decision) WHERE kind = 'observations'",
         """CREATE INDEX feedback ON events (agent, decision, seq)
             WHERE decision IS NOT NULL AND kind <> 'decision'""",
         "CREATE INDEX rounds ON events (agent, round) WHERE round IS NOT NULL",
+        "CREATE INDEX changes ON events (agent, seq) WHERE kind = 'change'",
+        "CREATE INDEX unreduced ON events (agent, time) WHERE kind = 'decision' AND reduced = 0",
         """CREATE TABLE snapshots (
             agent BIGINT NOT NULL PRIMARY KEY REFERENCES agents (id), seq BIGINT NOT NULL,
             created DOUBLE PRECISION NOT NULL, content {blob} NOT NULL)""",
+        """CREATE TABLE audit (
+            id {serial}, time DOUBLE PRECISION NOT NULL, who VARCHAR(64) NOT NULL,
+            agent VARCHAR(64) NOT NULL, action VARCHAR(16) NOT NULL, detail TEXT NOT NULL)""",
         """CREATE TABLE keys (
             id {serial}, name VARCHAR(64) NOT NULL, digest VARCHAR(64) NOT NULL UNIQUE,
             roles VARCHAR(64) NOT NULL, agent VARCHAR(64), created DOUBLE PRECISION NOT NULL)""",
     ],
-    ["ALTER TABLE events RENAME COLUMN basis TO model_version"],
-    [
-        "ALTER TABLE agents ADD COLUMN state VARCHAR(16) NOT NULL DEFAULT 'active'",
-        "ALTER TABLE agents ADD COLUMN summary TEXT",
-        "CREATE INDEX changes ON events (agent, seq) WHERE kind = 'change'",
-        """CREATE TABLE audit (
-            id {serial}, time DOUBLE PRECISION NOT NULL, who VARCHAR(64) NOT NULL,
-            agent VARCHAR(64) NOT NULL, action VARCHAR(16) NOT NULL, detail TEXT NOT NULL)""",
-    ],
-    [
-        "ALTER TABLE events ADD COLUMN reduced SMALLINT NOT NULL DEFAULT 0",
-        "CREATE INDEX unreduced ON events (agent, time) WHERE kind = 'decision' AND reduced = 0",
-    ],
-    ["CREATE UNIQUE INDEX once ON events (agent, decision) WHERE kind = 'observations'"],
 ]
 
 #: Seconds that a writer of SQLite waits for another one.
@@ -104,9 +95,12 @@ class Database:
             self._lock_file: IO[bytes] | None = None  # stays open
             with contextlib.suppress(OSError):  # SQLite says what is wrong
                 os.close(_open_private(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
-            arguments = {"timeout": PATIENCE, "check_same_thread": False}
             self._engine = self._appending = sa.create_engine(
-                parsed, pool_size=20, max_overflow=40, connect_args=arguments
+                parsed,
+                pool_size=20,
+                max_overflow=40,
+                pool_reset_on_return=None,  # each transaction is ended where it began
+                connect_args={"timeout": PATIENCE, "check_same_thread": False},
             )
             sa.event.listen(self._engine, "connect", _set_up_sqlite)
         elif parsed.drivername in ("postgresql", "postgres"):
@@ -123,9 +117,6 @@ class Database:
                 sa.event.listen(engine, "checkout", _check_connection)
         else:
             raise refusal
-        self._idle: Any = None
-        #: The module whose errors `cursor` can raise.
-        self.driver: Any = importlib.import_module("sqlite3" if self.is_sqlite else "psycopg")
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -149,30 +140,16 @@ class Database:
             return execute(connection, sql, **values).all()
 
     @contextlib.contextmanager
-    def cursor(self) -> Iterator[Any]:
-        """Yield a cursor of the driver for a transaction that appends: the path of every request.
+    def append(self) -> Iterator[Connection]:
+        """Begin a transaction that appends: the path of every request.
 
         On PostgreSQL each statement commits by itself, which saves round trips.
         """
-        with self._one_writer():
-            try:
-                connection, self._idle = self._idle or self._appending.raw_connection(), None
-                try:
-                    with contextlib.closing(connection.cursor()) as cursor:
-                        if self.is_sqlite:
-                            cursor.execute("BEGIN IMMEDIATE")
-                        yield cursor
-                    connection.commit()
-                    if self.is_sqlite:  # there is only one writer: no need for the pool
-                        self._idle = connection
-                except self.driver.OperationalError:
-                    connection.invalidate()
-                    raise
-                finally:
-                    if self._idle is None:
-                        connection.close()  # rolls back what was not committed
-            except (sa.exc.OperationalError, self.driver.OperationalError) as reason:
-                raise StorageError(f"the database cannot be reached: {reason}") from None
+        try:
+            with self.write() if self.is_sqlite else self._appending.connect() as connection:
+                yield connection
+        except sa.exc.OperationalError as reason:
+            raise StorageError(f"the database cannot be reached: {reason.orig}") from None
 
     def probe(self) -> None:
         """Raise a `StorageError` unless the database can be written to."""
@@ -195,9 +172,6 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
-        if self._idle is not None:
-            self._idle.close()
-            self._idle = None
         self._engine.dispose()
         self._appending.dispose()
 

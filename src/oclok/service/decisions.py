@@ -33,8 +33,7 @@ def decision_body(
 
     Beliefs are kept in single precision, and exactly for the chosen arms.
     """
-    decision, offer = proposal.decision, proposal.decision.offer
-    assert offer is not None
+    decision, offer = proposal.decision, proposal.decision.known_offer
     place = {arm: position for position, arm in enumerate(offer.ids)}
     body: dict[str, Any] = {
         **request,

@@ -9,18 +9,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from concurrent.futures import Future
+from typing import Generic, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
-
-
-class _Waiting(Generic[Item]):
-    """What a thread commits, and what came of it; cheaper than a `Future`."""
-
-    def __init__(self, items: Sequence[Item]) -> None:
-        self.items = items
-        self.written: list[Item] | None = None
-        self.reason: BaseException | None = None
+#: What a thread commits, and what will come of it.
+Waiting: TypeAlias = tuple[Sequence[Item], Future[list[Item]]]
 
 
 class GroupCommit(Generic[Item]):
@@ -35,7 +29,7 @@ class GroupCommit(Generic[Item]):
         self, write: Callable[[list[Item]], list[Item]], divisive: type[Exception]
     ) -> None:
         self._write, self._divisive = write, divisive
-        self._queue: deque[_Waiting[Item]] = deque()
+        self._queue: deque[Waiting[Item]] = deque()
         self._turn = threading.Lock()
 
     @property
@@ -45,25 +39,23 @@ class GroupCommit(Generic[Item]):
 
     def commit(self, items: Sequence[Item]) -> list[Item]:
         """Return what `write` returns for `items`, or raise what it raises."""
-        mine = _Waiting(items)
-        self._queue.append(mine)
+        written: Future[list[Item]] = Future()
+        self._queue.append((items, written))
         with self._turn:
-            if mine.written is None and mine.reason is None:
+            if not written.done():
                 self._commit([self._queue.popleft() for _ in range(len(self._queue))])
-        if mine.written is None:
-            assert mine.reason is not None
-            raise mine.reason
-        return mine.written
+        return written.result()
 
-    def _commit(self, group: list[_Waiting[Item]]) -> None:
+    def _commit(self, group: list[Waiting[Item]]) -> None:
         try:
-            written = iter(self._write([item for each in group for item in each.items]))
-            for each in group:
-                each.written = [next(written) for _ in each.items]
+            all_written = iter(self._write([item for items, _ in group for item in items]))
         except BaseException as reason:
             if isinstance(reason, self._divisive) and len(group) > 1:
                 for each in group:
                     self._commit([each])
-                return
-            for each in group:
-                each.reason = reason
+            else:
+                for _, written in group:
+                    written.set_exception(reason)
+            return
+        for items, written in group:
+            written.set_result([next(all_written) for _ in items])

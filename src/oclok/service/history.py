@@ -53,7 +53,6 @@ def history(replica: Replica, name: Range, now: float) -> History:
     sums = np.bincount(arm[is_known], kept.outcomes[is_known], steps)
     decisions = np.bincount(place[(place >= 0) & (place < steps)], minlength=steps)
     lost = np.bincount(arm[is_in & (kept.status == Status.NEVER_CAME)], minlength=steps)
-    limits = replica.settings.get("outcome_range") or (-math.inf, math.inf)
     return History(
         range=name,
         start=start,
@@ -62,7 +61,7 @@ def history(replica: Replica, name: Range, now: float) -> History:
         outcomes=outcomes.tolist(),
         never_came=lost.tolist(),
         mean=_rounded(_ratio(sums, outcomes)),
-        **_expected(kept, arm, is_known, steps, (limits[0], limits[1])),
+        **_expected(kept, arm, is_known, steps, replica.outcome_range),
         total=_total(kept, is_in, is_known, int(decisions.sum()), seconds),
         remembered=len(kept.ids),
     )

@@ -83,8 +83,7 @@ def _curve(replica: Replica, arms: list[dict[str, Any]], name: str) -> tuple[flo
         mean, std = policy.posterior.predict(X)
     means, stds = mean.reshape(len(arms), -1), std.reshape(len(arms), -1)
     middle, width = means.mean(axis=0), 1.96 * stds.mean(axis=0)
-    limits = replica.settings.get("outcome_range") or (-math.inf, math.inf)
-    lower, middle, upper = (np.clip(middle + z * width, *limits) for z in (-1, 0, 1))
+    lower, middle, upper = (np.clip(middle + z * width, *replica.outcome_range) for z in (-1, 0, 1))
     shown = [value if not isinstance(value, list) else f"[{len(value)}]" for value in values]
     return float(means.var(axis=1).mean()), FeatureCurve(
         name=name,

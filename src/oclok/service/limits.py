@@ -18,7 +18,7 @@ from oclok.service.access import Access
 from oclok.service.metrics import Metrics
 from oclok.service.problems import problem
 from oclok.service.requests import MOST_BYTES
-from oclok.service.telemetry import note_answer, request_id, traced
+from oclok.service.telemetry import ACCESS, REQUEST, request_id
 
 #: Seconds in which a client must have sent its headers, and its whole body.
 HEADER_SECONDS, BODY_SECONDS = 10.0, 30.0
@@ -78,17 +78,19 @@ class Limits:
             await send(message)
 
         refusal = self._refusal(scope["method"], headers)
-        with traced(scope["method"], "other", fields):
-            try:
-                if refusal is not None:
-                    await problem(*refusal)(scope, receive, noted)
-                else:
-                    await self.app(scope, counted, noted)
-            finally:
-                route = getattr(scope.get("route"), "path", "other")
-                seconds = time.perf_counter() - start
-                self.metrics.request(scope["method"], route, seen["status"], seconds)
-                note_answer(scope["method"], route, seen["status"], seconds)
+        token = REQUEST.set(fields)
+        try:
+            if refusal is not None:
+                await problem(*refusal)(scope, receive, noted)
+            else:
+                await self.app(scope, counted, noted)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            seconds = time.perf_counter() - start
+            self.metrics.request(scope["method"], route, seen["status"], seconds)
+            told = {"fields": {"status": seen["status"], "ms": round(1000 * seconds, 2)}}
+            ACCESS.info("%s %s", scope["method"], route, extra=told)
+            REQUEST.reset(token)
 
     def _refusal(self, method: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         if not self.access.allows_host(headers.get(b"host", b"").decode("latin-1")):

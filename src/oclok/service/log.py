@@ -14,6 +14,8 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+import sqlalchemy as sa
+
 from oclok.errors import DamagedLogError
 from oclok.service.database import Database, execute
 from oclok.service.group_commit import GroupCommit
@@ -189,16 +191,14 @@ class Log:
             values["start"] = start.replace("_", "\\_") + "%"
         return self._events(f"{where} ORDER BY round DESC LIMIT :most", agent, **values)
 
-    def is_reduced(self, agent: int) -> bool:
+    def has_reduced(self, agent: int) -> bool:
         """Return whether retention has reduced decisions of an agent."""
-        sql = "SELECT 1 FROM events WHERE agent = :agent AND reduced = 1 LIMIT 1"
-        return bool(self.database.rows(sql, agent=agent))
+        return bool(self._events("reduced = 1 LIMIT 1", agent))
 
     def has_before(self, agent: int, when: float) -> bool:
         """Return whether there are decisions before a time that retention has not reduced."""
-        sql = """SELECT 1 FROM events WHERE agent = :agent AND kind = 'decision' AND reduced = 0
-            AND time < :when LIMIT 1"""
-        return bool(self.database.rows(sql, agent=agent, when=when))
+        old = "kind = 'decision' AND reduced = 0 AND time < :when LIMIT 1"
+        return bool(self._events(old, agent, when=when))
 
     def snapshot(self, agent: int) -> tuple[int, bytes] | None:
         """Return the number of the event that a snapshot was made after, and the snapshot."""
@@ -246,9 +246,9 @@ class Log:
             "bodies": [event.body for event in events],
         }
         try:
-            with self.database.cursor() as cursor:
-                cursor.execute(_NUMBERS_SQLITE if is_sqlite else _APPEND_POSTGRES, values)
-                before = cursor.fetchall()
+            with self.database.append() as connection:
+                append = _NUMBERS_SQLITE if is_sqlite else _APPEND_POSTGRES
+                before = connection.exec_driver_sql(append, values).all()
                 if not before and (expected is None or is_sqlite):  # PostgreSQL cannot tell
                     raise NotFoundError("the agent has been deleted")
                 if not before or expected not in (None, before[0][0]):
@@ -263,9 +263,9 @@ class Log:
                     for place, event in enumerate(events, 1)
                 ]
                 if is_sqlite:
-                    cursor.executemany(_APPEND_SQLITE, [(agent, *event) for event in written])
+                    connection.exec_driver_sql(_APPEND_SQLITE, [(agent, *e) for e in written])
                 return written
-        except self.database.driver.IntegrityError:
+        except sa.exc.IntegrityError:
             raise RepeatedError from None
 
 

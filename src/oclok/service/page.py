@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import Response
 
-from oclok.service.conditional import etag, packed
+from oclok.service.router import etag, packed
 
+STATIC = Path(__file__).with_name("static")
 KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
@@ -38,19 +39,12 @@ def _served(request: Request, name: str) -> Response:
     found = _files().get(name)
     if found is None:
         raise HTTPException(404, f"there is no file {name!r}")
-    content, kind, tag = found
-    return packed(request, tag, kind, lambda: content)
+    kind = f"{KINDS[Path(name).suffix[1:]]}; charset=utf-8"
+    return packed(request, etag(found), kind, lambda: found)
 
 
 @cache
-def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Return content, type and entity tag of every file, by its path."""
-    folder = resources.files("oclok.service").joinpath("static")
-    found = {}
-    for place, prefix in ((folder, ""), (folder.joinpath("vendor"), "vendor/")):
-        for file in place.iterdir():
-            kind = KINDS.get(file.name.rsplit(".", 1)[-1])
-            if kind is not None:
-                content = file.read_bytes()
-                found[prefix + file.name] = (content, f"{kind}; charset=utf-8", etag(content))
-    return found
+def _files() -> dict[str, bytes]:
+    """Return the content of every file by its path."""
+    files = [path for path in STATIC.rglob("*") if path.suffix[1:] in KINDS]
+    return {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in files}

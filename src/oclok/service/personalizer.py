@@ -83,8 +83,8 @@ class Reward(_Model):
 def add_routes(
     router: Router,
     service: Service,
-    decide: Callable[[str, dict[str, Any]], dict[str, Any]],
-    learn: Callable[[str, list[dict[str, Any]]], dict[str, Any]],
+    decide: Callable[[str, requests.DecisionRequest], dict[str, Any]],
+    learn: Callable[[str, list[requests.OutcomeItem]], dict[str, Any]],
 ) -> None:
     """Add Rank, Reward and Activate to the routes of the API."""
     base, tag = "/v1/agents/{agent}/personalizer/{version}", "personalizer"
@@ -105,7 +105,7 @@ def add_routes(
         except ValidationError as reason:
             first = reason.errors()[0]
             raise InputError(f"{'/'.join(map(str, first['loc']))}: {first['msg']}") from None
-        answer = decide(agent, checked.model_dump())
+        answer = decide(agent, checked)
         event = service.log.decision(service.replica(agent).id, event_id)
         if event is None or not answer["chosen"]:
             raise NotFoundError(f"event {event_id!r} has no action")
@@ -127,7 +127,7 @@ def add_routes(
         except (FeedbackError, StopIteration):
             raise NotFoundError(f"there is no event {event!r}") from None
         item = {"decision": event, "arm": arm, "outcome": reward.value}
-        answer = learn(agent, [item | {"correct": False, "accept": False}])
+        answer = learn(agent, [requests.OutcomeItem.model_validate(item)])
         if answer["rejected"]:
             raise InputError(answer["rejected"][0]["reason"])
 

@@ -55,7 +55,7 @@ def problem(status: int, detail: str, **more: Any) -> JSONResponse:
     )
 
 
-def explained(error: Exception) -> JSONResponse:
+def _explained(request: Request, error: Exception) -> JSONResponse:
     """Return one of the `EXPECTED` errors as an answer."""
     if isinstance(error, HTTPException):
         answer = problem(error.status_code, str(error.detail))
@@ -71,7 +71,7 @@ def explained(error: Exception) -> JSONResponse:
 def install(app: FastAPI) -> None:
     """Let an app answer errors as problems."""
     for kind in EXPECTED:
-        app.add_exception_handler(kind, lambda request, error: explained(error))
+        app.add_exception_handler(kind, _explained)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -89,7 +89,7 @@ def replay(
     log = Log(database)
     row = log.agent(name)
     log.check(row.id)
-    replica = Replica(row, log, use_snapshot=log.is_reduced(row.id))
+    replica = Replica(row, log, use_snapshot=log.has_reduced(row.id))
     result = Replayed(name)
     erased = [e.seq for e in log.changes(row.id) if from_json(e.body)["what"] == "erase"]
     known = replica.epoch, replica.learner.steps  # what is based on less cannot be made again
@@ -144,8 +144,7 @@ def _again(replica: Replica, event: Event, settings: dict[str, Any], result: Rep
         id=event.decision,
         chosen=chosen,
     )
-    offer = proposal.decision.offer
-    assert offer is not None
+    offer = proposal.decision.known_offer
     is_random = settings.get("policy") == "thompson"
     recorded = body["mean" if is_random else "index"]
     scale = max(1.0, float(np.abs(recorded).max()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import struct
 import threading
 import time
@@ -133,6 +134,12 @@ class Replica:
         policy = self.agent.policy
         assert isinstance(policy, Learner)
         return policy
+
+    @property
+    def outcome_range(self) -> tuple[float, float]:
+        """Lowest and highest possible outcome."""
+        low, high = self.settings["outcome_range"] or (-math.inf, math.inf)
+        return low, high
 
     def catch_up(self, until: int | None = None) -> None:
         """Apply what is new in the log; the policy learns it later."""
@@ -292,7 +299,7 @@ class Replica:
                 self._learn_anew(event.seq)
         elif what == "settings":
             now = with_defaults(self.settings)
-            oracle = oracle_from_json(self.settings["oracle"])
+            oracle = oracle_from_json(now["oracle"])
             self.agent.change(oracle, **{name: now[name] for name in AGENT_SETTINGS})
         elif what == "state":
             self.state = change["state"]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
 from pydantic_core import core_schema
+from typing_extensions import TypedDict
 
 from oclok.service import openapi
 from oclok.service.openapi import Described
@@ -189,8 +190,10 @@ class Erasure(Strict):
     decision: DecisionId | None = None
 
 
-class Arm(Strict):
+class Arm(TypedDict):
     """One thing that can be chosen."""
+
+    __pydantic_config__ = Strict.model_config  # type: ignore[misc]
 
     id: ArmId
     features: Features

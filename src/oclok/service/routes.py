@@ -8,23 +8,21 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import Body, Depends, Header, Path, Query, Request, Response
+from fastapi import Body, Header, Path, Query, Request, Response
 
 from oclok import __version__
 from oclok.service import answers, learned, requests, views
 from oclok.service.access import ROLES, Access, digest
 from oclok.service.background import Background
-from oclok.service.conditional import answered
 from oclok.service.decisions import RESULTS
 from oclok.service.history import Range, history
 from oclok.service.lifecycle import Lifecycle
 from oclok.service.metrics import Metrics
 from oclok.service.personalizer import add_routes
 from oclok.service.problems import problem
-from oclok.service.quick import quickly, read_decision, read_outcomes
 from oclok.service.replica import Replica
 from oclok.service.requests import AgentName, DecisionId
-from oclok.service.router import Bearer, Router, authorization, problems
+from oclok.service.router import KEY, Router, answered, authorization, problems
 from oclok.service.service import Service
 
 AGENT = "/v1/agents/{agent}"
@@ -38,16 +36,16 @@ AgentPath = Annotated[AgentName, Path(description="The name of the agent.")]
 
 def routes(service: Service, access: Access, metrics: Metrics, background: Background) -> Router:
     """Return the routes of the API."""
-    router = Router(access)
+    router = Router(access, service.knows)
     call, view = router.call, router.view
 
-    def decide(agent: str, request: dict[str, Any]) -> dict[str, Any]:
-        answer = service.decide(agent, request)
+    def decide(agent: str, request: requests.DecisionRequest) -> dict[str, Any]:
+        answer = service.decide(agent, vars(request))
         metrics.decided(agent)
         return answer
 
-    def learn(agent: str, items: list[dict[str, Any]]) -> dict[str, Any]:
-        answer = service.learn(agent, items)
+    def learn(agent: str, items: list[requests.OutcomeItem]) -> dict[str, Any]:
+        answer = service.learn(agent, [vars(item) for item in items])
         for result in RESULTS:
             metrics.told(agent, result, answer[result])
         metrics.told(agent, "rejected", len(answer["rejected"]))
@@ -158,9 +156,9 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return Lifecycle(service.log, "").trail(name, before, most)
 
     made: Any = {"status_code": 201, "response_model": answers.DecisionAnswer}
+    made["quick"] = requests.DecisionRequest
 
     @call("POST", f"{AGENT}/decisions", "decide", "decisions", **made)
-    @quickly(read_decision, decide, 201)
     def post_decision(agent: AgentPath, request: requests.DecisionRequest, key: Once = None) -> Any:
         """Decide among arms; the same `id` again gives the same answer.
 
@@ -168,12 +166,12 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         """
         if key is not None and request.id is None:
             request.id = digest(key)
-        return decide(agent, request.model_dump())
+        return decide(agent, request)
 
     @call("POST", f"{AGENT}/decisions/batch", "decide", "decisions", status_code=201)
     def post_decisions(agent: AgentPath, batch: requests.DecisionBatch) -> answers.BatchAnswer:
         """Decide several times in one call, with one commit: all decisions are made, or none."""
-        each = service.decide_batch(agent, [request.model_dump() for request in batch.decisions])
+        each = service.decide_batch(agent, list(map(vars, batch.decisions)))
         metrics.decided(agent, len(each))
         return answers.BatchAnswer(decisions=each)  # type: ignore[arg-type]
 
@@ -198,11 +196,12 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         """Return a decision, its outcomes so far, and why it came out as it did."""
         return views.decision(service, service.replica(agent), decision)
 
-    @call("POST", f"{AGENT}/outcomes", "learn", "outcomes", response_model=answers.OutcomesAnswer)
-    @quickly(read_outcomes, learn, 200)
+    told: Any = {"response_model": answers.OutcomesAnswer, "quick": requests.OutcomeItems}
+
+    @call("POST", f"{AGENT}/outcomes", "learn", "outcomes", **told)
     def post_outcomes(agent: AgentPath, items: Annotated[requests.OutcomeItems, Body()]) -> Any:
         """Learn outcomes of chosen arms, each once."""
-        return learn(agent, [item.model_dump() for item in items])
+        return learn(agent, items)
 
     @call("POST", f"{AGENT}/observations", "learn", "outcomes")
     def post_observations(
@@ -210,7 +209,7 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
     ) -> answers.ObservationsAnswer:
         """Learn outcomes of the past; all of them, or none, and once per `Idempotency-Key`."""
         once = None if key is None else f"#{digest(key)}"
-        count = service.observe(agent, [item.model_dump() for item in items], once)
+        count = service.observe(agent, list(map(vars, items)), once)
         return answers.ObservationsAnswer(learned=count)
 
     @view(f"{AGENT}/history", answers.History)
@@ -239,9 +238,8 @@ def routes(service: Service, access: Access, metrics: Metrics, background: Backg
         return seen(request, agent, lambda replica: views.comparison(replica, level))
 
     add_routes(router, service, decide, learn)
-    key_only = Depends(Bearer())
 
-    @router.get("/v1/me", tags=["service"], responses=problems(401, 403), dependencies=[key_only])
+    @router.get("/v1/me", tags=["service"], responses=problems(401, 403), dependencies=[KEY])
     def get_me(request: Request) -> answers.Me:
         """Return what the key of this request may do; without keys, everything."""
         key = access.key_of(authorization(request))

@@ -144,30 +144,46 @@ class Service:
 
     def decide(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         """Decide among the arms of a request, commit the decision, and return the answer."""
+        [answer] = self.decide_batch(name, [request])
+        return answer
+
+    def decide_batch(self, name: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Decide several times with one commit: all decisions are made, or none.
+
+        Decisions of a batch do not know of each other, as those of concurrent requests.
+        """
         replica = self.active(name, ("active",))
-        decision = request["id"]
-        if decision is not None and replica.agent.knows(decision):
-            return self._known(replica, decision)
+        names = [request["id"] for request in requests if request["id"] is not None]
+        if len(set(names)) < len(names):
+            raise InputError("ids of a batch's decisions must be distinct")
+        known = any(replica.agent.knows(each) for each in names)
+        if len(requests) > 1 and (known or replica.agent.is_new):
+            return [self.decide(name, request) for request in requests]
+        if known:
+            return [self._known(replica, names[0])]
         for _ in range(ATTEMPTS):
             replica.learner.keep_up()
             expected = None
             if replica.agent.is_new:  # the first arms set the schema: nothing may come in between
                 with replica.lock:
                     expected = replica.seq if replica.agent.is_new else None
-            event, proposal, body = self._proposed(replica, request, expected is not None)
+            made = [self._proposed(replica, each, expected is not None) for each in requests]
             try:
-                [event] = self.log.append(replica.id, [event], expected)
+                events = self.log.append(replica.id, [event for event, _, _ in made], expected)
             except OvertakenError:
                 replica.catch_up()
                 continue
             except RepeatedError:
-                return self._known(replica, str(event.decision))
-            replica.committed(event, proposal)
-            return answer_of(event, body)
+                if len(requests) > 1:
+                    return [self.decide(name, request) for request in requests]
+                return [self._known(replica, str(made[0][0].decision))]
+            for event, (_, proposal, _) in zip(events, made, strict=True):
+                replica.committed(event, proposal)
+            return [answer_of(event, made[nth][2]) for nth, event in enumerate(events)]
         raise StorageError("other processes were faster each time; try again")
 
     def _proposed(
-        self, replica: Replica, request: dict[str, Any], is_first: bool = False
+        self, replica: Replica, request: dict[str, Any], is_first: bool
     ) -> tuple[Event, Proposal, dict[str, Any]]:
         """Return the event of a decision that is not committed yet, the decision, and its body."""
         by_id = {arm["id"]: arm["features"] for arm in request["arms"]}
@@ -190,28 +206,6 @@ class Service:
         body = decision_body(kept, arms, proposal, is_first)
         event = Event("decision", pack(body), decision, replica.learner.model_version)
         return event, proposal, body
-
-    def decide_batch(self, name: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Decide several times with one commit: all decisions are made, or none.
-
-        Decisions of a batch do not know of each other, as those of concurrent requests.
-        """
-        replica = self.active(name, ("active",))
-        names = [request["id"] for request in requests if request["id"] is not None]
-        if len(set(names)) < len(names):
-            raise InputError("ids of a batch's decisions must be distinct")
-        known = any(replica.agent.knows(each) for each in names)
-        if known or replica.agent.is_new or len(requests) == 1:
-            return [self.decide(name, request) for request in requests]
-        replica.learner.keep_up()
-        made = [self._proposed(replica, request) for request in requests]
-        try:
-            events = self.log.append(replica.id, [event for event, _, _ in made])
-        except RepeatedError:
-            return [self.decide(name, request) for request in requests]
-        for event, (_, proposal, _) in zip(events, made, strict=True):
-            replica.committed(event, proposal)
-        return [answer_of(event, made[nth][2]) for nth, event in enumerate(events)]
 
     def _oracle(
         self, replica: Replica, request: dict[str, Any]
@@ -254,7 +248,7 @@ class Service:
         replica = self.active(name)
         features = [item["features"] for item in items]
         outcomes = [item["outcome"] for item in items]
-        low, high = replica.settings.get("outcome_range") or (-float("inf"), float("inf"))
+        low, high = replica.outcome_range
         wrong = next((y for y in outcomes if not low <= y <= high), None)
         if wrong is not None:
             raise InputError(f"outcomes must be between {low:g} and {high:g}; got {wrong:g}")
@@ -273,7 +267,8 @@ class Service:
 
     def expire(self, replica: Replica, now: float) -> None:
         """Let decisions past their deadline expire, in all processes."""
-        if replica.state != "archived" and replica.agent.late(now):
+        expires = replica.state != "archived" and replica.settings["deadline"] is not None
+        if expires and replica.agent.overdue(now):
             for event in self.log.append(replica.id, [Event("expire", b"{}")]):
                 replica.committed(event)
 

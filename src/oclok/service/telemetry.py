@@ -1,21 +1,14 @@
-"""What the service says of itself: log lines with request ids, and OpenTelemetry traces."""
+"""What the service says of itself: log lines with request ids."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import re
 import secrets
-from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
-
-try:
-    from opentelemetry import trace
-except ImportError:  # traces are optional
-    trace = None  # type: ignore[assignment]
 
 ACCESS = logging.getLogger("oclok.access")
 #: Id and agent of the request that the current task or thread works on.
@@ -60,32 +53,3 @@ def request_id(given: bytes | None) -> str:
     if given is not None and re.fullmatch(rb"[A-Za-z0-9._:-]{1,128}", given):
         return given.decode()
     return secrets.token_hex(8)
-
-
-@contextlib.contextmanager
-def traced(method: str, path: str, fields: dict[str, str]) -> Iterator[None]:
-    """Run a request with its id in all log lines and, where OpenTelemetry is set up, in a span."""
-    token = REQUEST.set(fields)
-    try:
-        if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-            yield  # nobody has set it up
-        else:
-            name = f"{method} {path}"
-            with trace.get_tracer("oclok").start_as_current_span(name, kind=trace.SpanKind.SERVER):
-                yield
-    finally:
-        REQUEST.reset(token)
-
-
-def note_answer(method: str, route: str, status: int, seconds: float) -> None:
-    """Log a request that was answered, and add its route and status to its span."""
-    if ACCESS.isEnabledFor(logging.INFO):
-        fields = {"status": status, "ms": round(1000 * seconds, 2)}
-        ACCESS.info("%s %s", method, route, extra={"fields": fields})
-    if trace is not None:
-        span = trace.get_current_span()
-        if span.is_recording():
-            span.update_name(f"{method} {route}")
-            span.set_attribute("http.request.method", method)
-            span.set_attribute("http.route", route)
-            span.set_attribute("http.response.status_code", status)

@@ -13,7 +13,6 @@ from oclok.agent import health
 from oclok.errors import FeedbackError
 from oclok.policies import calibration
 from oclok.service import answers, log
-from oclok.service.answers import Calibration, Comparison, Guarded, Lift, Regret
 from oclok.service.decisions import BELIEFS, answer_of, logged, restored
 from oclok.service.log import Event
 from oclok.service.packing import records
@@ -47,15 +46,19 @@ def agent(replica: Replica) -> answers.AgentAnswer:
     """Return settings, counts, calibration, regret and findings of an agent."""
     schema, judged = replica.agent.schema, replica.learner.calibration()
     findings, summary = _summary(replica, judged)
-    return answers.AgentAnswer(
-        settings=replica.settings,  # type: ignore[arg-type]  # checked when it was made
-        events=replica.seq,
-        calibration=Calibration.model_validate(judged),
-        regret=None if judged.is_contradicted else _regret(replica),
-        health=[_finding(found) for found in findings],
-        features=None if schema is None else schema.to_json(),
-        **summary,
-    )
+    is_judged = summary["learned"] + summary["observed"] and not judged.is_contradicted
+    regret = replica.learner.latest_regret() if is_judged else None
+    if regret is not None and regret.calibration.is_contradicted:
+        regret = None
+    details: dict[str, Any] = {
+        "settings": replica.settings,
+        "events": replica.seq,
+        "calibration": judged,
+        "regret": regret,
+        "health": [_finding(found) for found in findings],
+        "features": None if schema is None else schema.to_json(),
+    }
+    return answers.AgentAnswer(**details, **summary)
 
 
 def row(replica: Replica) -> answers.AgentRow:
@@ -120,28 +123,18 @@ def _finding(found: health.Finding) -> answers.Finding:
     return answers.Finding(**vars(found) | {"advice": ADVICE.get(found.kind, "")})
 
 
-def lift(replica: Replica, level: float) -> Lift:
+def lift(replica: Replica, level: float) -> answers.Lift:
     """Return what the agent earns beyond the control group."""
     with replica.lock:
         found, guard = replica.agent.lift(level), replica.agent.guard_report()
-    told = None if guard is None else Guarded.model_validate(guard)
-    return Lift.model_validate(found).model_copy(update={"summary": str(found), "guard": told})
+    return answers.Lift.model_validate({**vars(found), "summary": str(found), "guard": guard})
 
 
-def comparison(replica: Replica, level: float) -> Comparison:
+def comparison(replica: Replica, level: float) -> answers.Comparison:
     """Return what the agent expects to gain over the system that decides, in shadow mode."""
     with replica.learner.paused() as policy:
         found = replica.agent.comparison(level, policy)
-    return Comparison.model_validate(found).model_copy(update={"summary": str(found)})
-
-
-def _regret(replica: Replica) -> Regret | None:
-    """Return the latest estimate of regret, if there is one."""
-    counts = replica.agent.counts()
-    regret = replica.learner.latest_regret() if counts["learned"] + counts["observed"] else None
-    if regret is None or regret.calibration.is_contradicted:
-        return None
-    return Regret.model_validate(regret)
+    return answers.Comparison.model_validate({**vars(found), "summary": str(found)})
 
 
 def decision(service: Service, replica: Replica, decision_id: str) -> answers.DecisionDetails:
@@ -184,7 +177,7 @@ def _explained(replica: Replica, event: Event) -> dict[Any, dict[str, Any]]:
     return {
         arm.arm: {
             "reason": arm.reason,
-            "evidence": [answers.Evidence.model_validate(evidence) for evidence in arm.evidence],
+            "evidence": arm.evidence,
         }
         for arm in explanation.arms
     }
