@@ -61,7 +61,6 @@ class Conditioned:
         S = rows[:, positions]
         add_to_diagonal(S, self.noise_std**2)
         L = factor(S, self.noise_std**2)
-        W = dtrsm(1.0, L, rows, lower=1)
-        self._covariance = self._covariance - gram(W)
+        self._covariance = self._covariance - gram(dtrsm(1.0, L, rows, lower=1))
         self.information += float(np.log(L.diagonal()).sum())
         self.information -= len(positions) * math.log(self.noise_std)

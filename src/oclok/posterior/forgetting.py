@@ -81,9 +81,8 @@ class ForgettingPosterior(WrappingPosterior):
 
     def with_kernel(self, kernel: Kernel, noise_std: float) -> ForgettingPosterior:
         """Return a posterior with another kernel and noise that has learned the same."""
-        other = ForgettingPosterior(
-            self._inner.with_kernel(kernel, noise_std), self.window, self.rate
-        )
+        inner = self._inner.with_kernel(kernel, noise_std)
+        other = ForgettingPosterior(inner, self.window, self.rate)
         other._kept = self._kept
         return other
 
@@ -119,7 +118,7 @@ class ForgettingPosterior(WrappingPosterior):
         y, w = self.checked_outcomes(outcomes, weights, len(X))
         if self.window is not None and len(y) >= self.window:
             inner = self._inner.empty()
-            inner.update(X[-self.window :], y[-self.window :], w[-self.window :])
+            inner.update(*(each[-self.window :] for each in (X, y, w)))
             self._inner, self._next = inner, None
             return
         if self.rate is None:
@@ -137,17 +136,16 @@ class ForgettingPosterior(WrappingPosterior):
 
     def _renew(self, most: int) -> None:
         """Let the next posterior learn up to `most` outcomes, and take over after the last."""
-        if self._next is None and len(self) > self._kept * (1 + SURPLUS):
-            if self.window is None:
-                self._surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
-            else:
+        if self._next is None:
+            if len(self) <= self._kept * (1 + SURPLUS):
+                return
+            self._surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
+            if self.window is not None:
                 self._surplus = len(self) - self.window
             if self._surplus == 0:
                 self._kept = len(self)
                 return
             self._next = self._inner.empty()
-        if self._next is not None and learn_past(
-            self._next, self.observations, most, self._surplus
-        ):
+        if learn_past(self._next, self.observations, most, self._surplus):
             self._inner, self._next = self._next, None
             self._kept = self.window or len(self._inner)
