@@ -88,12 +88,12 @@ class NeuralLinear(LinearThompson):
 
 
 class Network(Persistent):
-    """The hidden layers (W, c) of a trained network: standardised contexts to features."""
+    """The hidden layers (W, c) of a network trained on contexts X: from contexts to features."""
 
-    def __init__(
-        self, center: FloatArray, scale: FloatArray, layers: list[tuple[FloatArray, FloatArray]]
-    ) -> None:
-        self._center, self._scale, self._layers, self._norm = center, scale, layers, 1.0
+    def __init__(self, layers: list[tuple[FloatArray, FloatArray]], X: FloatArray) -> None:
+        self._center, self._scale = X.mean(axis=0), _positive(X.std(axis=0))
+        self._layers, self._norm = layers, 1.0
+        self._norm = float(np.sqrt((self.features(X) ** 2).sum(axis=1).mean()))
 
     def features(self, contexts: FloatArray) -> FloatArray:
         """Return φ, shape (M, H + 1), at `contexts`, shape (M, D)."""
@@ -101,11 +101,6 @@ class Network(Persistent):
         for W, c in self._layers:
             values = np.maximum(values @ W + c, 0.0)
         return with_constant(values) / self._norm
-
-    def normalise(self, contexts: FloatArray) -> None:
-        """Scale features such that the mean of ‖φ‖² over `contexts` is 1."""
-        features = self.features(contexts)
-        self._norm *= float(np.sqrt((features**2).sum(axis=1).mean()))
 
 
 def train(X: FloatArray, y: FloatArray, hidden: tuple[int, ...], seed: int) -> Network:
@@ -124,9 +119,7 @@ def train(X: FloatArray, y: FloatArray, hidden: tuple[int, ...], seed: int) -> N
     layers = list(zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True))
     if not all(np.isfinite(W).all() and np.isfinite(c).all() for W, c in layers):
         raise NumericalError("the weights of the network are not finite after training")
-    network = Network(center, scale, layers)
-    network.normalise(X)
-    return network
+    return Network(layers, X)
 
 
 def _positive(scale: FloatArray) -> FloatArray:

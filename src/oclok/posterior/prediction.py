@@ -100,10 +100,7 @@ class Prediction:
         return self.trusted(**kept | changes)
 
     def sharpen(self, positions: IntArray) -> Prediction:
-        """Return a prediction of `Posterior.screen` with all that is known at `positions`.
-
-        The prediction itself if there is no more to say.
-        """
+        """Return a prediction with all that is known at `positions`; itself if that is no more."""
         return self
 
     def without_bounds(self) -> Self:

@@ -46,12 +46,8 @@ QR_BLOCK = 16
 class Regression(Persistent):
     """The posterior of the weights of `rank` features; at first they are standard normal.
 
-    m is replaced, never written to; S is updated in place.
-
-    Attributes:
-        S, m: see the head of this file.
-        quadratic_form: yᵀ(ΦᵀΦ + V²)⁻¹y of all outcomes learned, which is Σ|z|².
-        information_gain: ½ log det(I + V⁻¹ΦᵀΦV⁻¹).
+    m is replaced, never written to; S is updated in place. The `quadratic_form` of all outcomes
+    learned is yᵀ(ΦᵀΦ + V²)⁻¹y = Σ|z|², their `information_gain` ½ log det(I + V⁻¹ΦᵀΦV⁻¹).
     """
 
     _is_finite = True
@@ -80,11 +76,7 @@ class Regression(Persistent):
         return result
 
     def learn(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> Innovations | None:
-        """Learn outcomes by their error, y - Φᵀm (N,), and noise V (N,); all, or raise and none.
-
-        Returns:
-            The innovations; None if the outcomes are not few.
-        """
+        """Learn by error y - Φᵀm (N,) and noise V (N,), all or none; None if N is above FEW."""
         if len(error) > FEW:
             self._by_factor(P, error, noise)
             return None
