@@ -97,10 +97,10 @@ def fit_kernel(
     """Return the kernel and the noise under which the outcomes are most likely.
 
     Maximises the log marginal likelihood of a Gaussian process with zero mean, plus the log of
-    a weak prior, by gradients, over the kernel's hyperparameters within their bounds; those that
-    are "fixed" stay. The search starts from the given values and `restarts` others, half of them
-    log-uniform around the given values, half within all the bounds. A fit that fails, or finds
-    nothing better, returns what was given.
+    a weak prior, over the kernel's hyperparameters within their bounds; those that are "fixed"
+    stay. The search starts from the given values and `restarts` others, half of them around the
+    given values, half within all the bounds. A fit that fails, or finds nothing better, returns
+    what was given.
 
     A kernel such as `RBF` has variance 1: for outcomes of another scale, give
     `ConstantKernel(…) * RBF(…)`. Time grows with N³, memory with N² for each hyperparameter.
@@ -156,13 +156,9 @@ def fit_kernel(
 
 
 class _Space:
-    """The points that are searched: what they stand for, where they lie, where to start.
+    """The points that are searched, (P + 1,): what they stand for, where they lie, where to start.
 
-    Attributes:
-        lower, upper: bounds, shape (P + 1,); equal where the noise is not fitted.
-        is_free: where they differ.
-        given: the given values.
-        start: the same, or where these lie outside the bounds, the bounds.
+    `is_free` where the bounds `lower` and `upper` differ; `start` is `given` within the bounds.
     """
 
     def __init__(
@@ -251,11 +247,7 @@ def _priors(
 def _search(
     space: _Space, X: FloatArray, y: FloatArray, restarts: int, rng: np.random.Generator
 ) -> tuple[FloatArray, str]:
-    """Return the best point found, and how the search for it went.
-
-    Each start is followed on a few observations, and the best of all starts and ends, judged
-    on all of them, on all.
-    """
+    """Return the best point found, on few observations and then all, and how the search went."""
     if not space.is_free.any():
         return space.start, "nothing to fit: all hyperparameters and the noise are fixed"
     rows = rng.choice(len(X), min(len(X), FEW), replace=False)
@@ -311,9 +303,8 @@ def _log_likelihood_and_gradient(
     W = dsyr(1.0, a, a=W, lower=1, overwrite_a=1)
     # The lower triangle twice, the diagonal once: W and dK are symmetric.
     W = np.tril(W, -1) + 0.5 * np.diag(W.diagonal())
-    return value, np.append(
-        W.reshape(-1) @ dK.reshape(W.size, -1), 2 * noise_std * noise_std * np.trace(W)
-    )
+    of_noise = 2 * noise_std * noise_std * np.trace(W)
+    return value, np.append(W.reshape(-1) @ dK.reshape(W.size, -1), of_noise)
 
 
 def _solve(K: FloatArray, noise_std: float, y: FloatArray) -> tuple[float, Any, Any]:

@@ -80,8 +80,7 @@ class Prediction:
         C, pivots, rank, _ = dpstrf(self.at(first).covariance(), lower=1)  # may be singular
         sample = np.empty(len(first))
         sample[pivots - 1] = np.tril(C)[:, :rank] @ rng.standard_normal(len(first))[:rank]
-        result: FloatArray = self.mean[first[of]] + sample[of]
-        return result
+        return np.asarray(self.mean[first[of]] + sample[of])
 
     def at(self, positions: IntArray) -> Self:
         """Return the prediction of the contexts at `positions`, shape (K,)."""

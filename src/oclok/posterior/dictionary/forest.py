@@ -84,10 +84,13 @@ class Forest(Persistent):
         full = [(node, np.concatenate([self._members[node, : self._count[node]], new]))]
         while full:
             node, members = full.pop()
-            if len(members) <= BUCKET:
-                self._fill(node, tree, members)
-            else:
+            if len(members) > BUCKET:
                 full += self._split(node, tree, members, X)
+                continue
+            self._members[node] = NONE
+            self._members[node, : len(members)] = members
+            self._count[node] = len(members)
+            self._where[members, tree] = node
 
     def _remove(self, position: int) -> None:
         for node in self._where[position].tolist():
@@ -127,9 +130,3 @@ class Forest(Persistent):
         self._axis[node], self._threshold[node] = axis, threshold
         self._children[node] = first, first + 1
         return first
-
-    def _fill(self, node: int, tree: int, members: IntArray) -> None:
-        self._members[node] = NONE
-        self._members[node, : len(members)] = members
-        self._count[node] = len(members)
-        self._where[members, tree] = node

@@ -59,21 +59,18 @@ class Regression(Persistent):
 
     def mean(self, phi: FloatArray) -> FloatArray:
         """Return Φᵀm, shape (N,)."""
-        result: FloatArray = dgemv(1.0, phi.T, self.m)
-        return result
+        return np.asarray(dgemv(1.0, phi.T, self.m))
 
     def whiten(self, phi: FloatArray) -> FloatArray:
         """Return P, shape (r, N), with contiguous columns; Φ itself before any outcome."""
         if self.information_gain == 0.0:
             return phi
-        result: FloatArray = dgemm(1.0, self.S, phi.T, trans_a=1, trans_b=1)
-        return result
+        return np.asarray(dgemm(1.0, self.S, phi.T, trans_a=1, trans_b=1))
 
     def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Return samples of the weights, shape (r, count)."""
         Z = rng.standard_normal((len(self.m), count))
-        result: FloatArray = dgemm(1.0, self.S, Z) + self.m[:, None]
-        return result
+        return np.asarray(dgemm(1.0, self.S, Z) + self.m[:, None])
 
     def learn(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> Innovations | None:
         """Learn by error y - Φᵀm (N,) and noise V (N,), all or none; None if N is above FEW."""
