@@ -101,8 +101,7 @@ class CCMAB(GridPolicy):
     one is the mean outcome of its cell.
 
     Args:
-        horizon: T, the number of rounds that will be played. It sets the grid; to go on beyond
-            it is allowed.
+        horizon: T, the number of rounds that will be played, which sets the grid; more may follow.
         dimension: D; contexts lie in the unit cube [0, 1]^D.
 
     Examples:

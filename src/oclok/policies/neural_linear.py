@@ -30,17 +30,12 @@ class NeuralLinear(LinearThompson):
     `train_every` of them. Its last hidden layer are the features of a Bayesian linear
     regression, whose posterior is sampled as by `LinearThompson` and is exact given the features.
 
-    A saved policy holds the outcomes and the weights of the network, as plain arrays.
-
     Args:
         noise_std: σ, standard deviation of the outcomes' noise.
         hidden: how many units each hidden layer has.
         train_every: number of new outcomes after which the network is trained anew.
         prior_std: standard deviation of f before any data, roughly.
         seed: seed of the samples and of the initial weights of the network.
-
-    Attributes:
-        network: as last trained; None before.
 
     Examples:
         >>> from oclok.oracles import TopK

@@ -161,8 +161,7 @@ class Estimate:
         total = self.total + (rounds - self.rounds) * self.latest
         tail = (1 - level) / 2
         # Weibull's positions, n / (S + 1): the chance that a further sample lies below.
-        quantiles = np.quantile(total, [tail, 0.5, 1 - tail], method="weibull")
-        lower, median, upper = quantiles.tolist()
+        lower, median, upper = np.quantile(total, [tail, 0.5, 1 - tail], method="weibull").tolist()
         each = float(self.latest.mean())
         return Regret(median, lower, upper, level, each, rounds, self.sampled, calibration)
 
