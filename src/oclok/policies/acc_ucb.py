@@ -24,7 +24,7 @@ from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
 from oclok.policies.grid import check_unit_cube
-from oclok.typing import FloatArray, IntArray
+from oclok.typing import FloatArray, IntArray, Seed
 from oclok.validation import as_count, as_positive, as_probability
 
 #: log₂ of the most children a node may have; one split then makes a million nodes.
@@ -78,7 +78,7 @@ class ACCUCB(Policy):
         rho: float = 0.5,
         children: int | None = None,
         oracle: Oracle | None = None,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(oracle, seed)
         self.horizon = as_count(horizon, "horizon")

@@ -10,7 +10,7 @@ from oclok.decision import Propensities
 from oclok.errors import InputError, NumericalError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy, Proposal
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Seed
 from oclok.validation import as_nonnegative
 
 #: The regressor is fitted again once the number of outcomes has grown by this factor: with one
@@ -51,7 +51,7 @@ class EpsilonGreedy(Policy):
         epsilon: float = 0.1,
         oracle: Oracle | None = None,
         *,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(oracle, seed)
         if isinstance(regressor, type) or not (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -21,11 +21,8 @@ from oclok.posterior.fitting import KernelFit, fit_kernel
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.mixture import MixturePosterior
 from oclok.posterior.prediction import ContextsLike, Prediction
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel, Seed
 from oclok.validation import as_contexts, as_count, as_probability
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Larger batches are not judged for calibration: the cost grows with their cube.
 JUDGED_AT_ONCE = 1_000
@@ -85,7 +82,7 @@ class GPPolicy(Policy):
         oracle: Oracle | None = None,
         *,
         posterior: Posterior | None = None,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
         refit_every: int | None = None,
         forget: Window | Discount | None = None,
     ) -> None:

@@ -19,7 +19,7 @@ from oclok.errors import NumericalError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.base import Belief, Policy
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Seed
 from oclok.validation import as_noise_std, as_positive
 
 
@@ -100,7 +100,7 @@ class LinearThompson(LinearPolicy):
         oracle: Oracle | None = None,
         *,
         prior_std: float = 1.0,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(oracle, seed)
         self.noise_std = as_noise_std(noise_std)

@@ -19,7 +19,7 @@ from oclok.errors import NumericalError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.linear import LinearRegression, LinearThompson, with_constant
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Seed
 from oclok.validation import as_count
 
 
@@ -54,7 +54,7 @@ class NeuralLinear(LinearThompson):
         hidden: Sequence[int] = (50, 20),
         train_every: int = 100,
         prior_std: float = 1.0,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(noise_std, oracle, prior_std=prior_std, seed=seed)
         self.hidden = tuple(as_count(units, "hidden") for units in hidden)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from oclok.policies.base import Played, Proposal
 from oclok.policies.certificate import Assumption, Certificate, CertificateSums, Verdict
 from oclok.policies.ucb import UCBPolicy, UCBSettings
 from oclok.posterior.mixture import MixturePosterior
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Kernel
 from oclok.validation import as_count, as_probability
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: What a certificate rests on.
 ASSUMED = {

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +28,8 @@ from oclok.policies.gp import as_posterior
 from oclok.policies.oclok import OClokUCB
 from oclok.posterior.base import Posterior
 from oclok.posterior.prediction import Prediction
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray, IntArray, Kernel
 from oclok.validation import as_nonnegative, as_numbers, as_outcomes, as_vector
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 
 class TCGPUCB(OClokUCB):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -21,12 +21,8 @@ from oclok.posterior.kernels import Covariance, compiled
 from oclok.posterior.linalg import add_to_diagonal, factor
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import ContextsLike, Prediction
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel
 from oclok.validation import as_contexts, as_noise_std, as_outcomes, as_vector
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
-
 
 #: How surprising outcomes were and the fraction of it due to f, each (N,).
 Innovations = tuple[FloatArray, FloatArray]

@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.blas import ddot, dgemv, dtrsm
@@ -33,10 +32,7 @@ from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.posterior.prediction import ContextsLike, Prediction, in_chunks
 from oclok.threads import blas_threads
-from oclok.typing import FloatArray
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
+from oclok.typing import FloatArray, Kernel
 
 #: Entries of V that `predict` works on at once: 32 MB.
 PREDICTED_AT_ONCE = 4_000_000

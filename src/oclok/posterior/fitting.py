@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg import norm
@@ -33,11 +33,8 @@ from oclok.errors import InputError
 from oclok.persistence import Persistent
 from oclok.posterior.kernels import compiled
 from oclok.posterior.linalg import add_to_diagonal
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel, Seed
 from oclok.validation import as_contexts, as_count, as_noise_std, as_outcomes
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Least and largest noise that is searched, in root mean squares of the outcomes.
 NOISE_BOUNDS = (1e-3, 1e1)
@@ -92,7 +89,7 @@ def fit_kernel(
     prior: bool = True,
     restarts: int = 4,
     most: int = 1_000,
-    seed: int | np.random.SeedSequence | None = None,
+    seed: Seed = None,
 ) -> KernelFit:
     """Return the kernel and the noise under which the outcomes are most likely.
 

@@ -10,7 +10,7 @@ eighth too many.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
@@ -18,11 +18,8 @@ from oclok.errors import InputError
 from oclok.posterior.base import Posterior
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.posterior.wrapping import WrappingPosterior, learn_past
-from oclok.typing import ArrayLike
+from oclok.typing import ArrayLike, Kernel
 from oclok.validation import as_count, as_probability
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Outcomes of a weight below this are dropped.
 LEAST_WEIGHT = 1e-3
@@ -73,11 +70,9 @@ class ForgettingPosterior(WrappingPosterior):
         """The posterior inside."""
         return self._inner
 
-    def empty(
-        self, kernel: Kernel | None = None, noise_std: float | None = None
-    ) -> ForgettingPosterior:
+    def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Self:
         """Return a posterior that has learned nothing and forgets alike."""
-        return ForgettingPosterior(self._inner.empty(kernel, noise_std), self.window, self.rate)
+        return type(self)(self._inner.empty(kernel, noise_std), self.window, self.rate)
 
     def with_kernel(self, kernel: Kernel, noise_std: float) -> ForgettingPosterior:
         """Return a posterior with another kernel and noise that has learned the same."""

@@ -16,7 +16,7 @@ import copy
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv
@@ -24,11 +24,8 @@ from scipy.spatial.distance import cdist
 
 from oclok.errors import ContextError, InputError
 from oclok.persistence import Persistent
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Kernel
 from oclok.validation import check_kernel
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Entries of a matrix of distances from which one product is quicker than a loop …
 LEAST_FOR_PRODUCT = 5_000

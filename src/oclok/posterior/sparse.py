@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -30,11 +30,8 @@ from oclok.posterior.linalg import add_to_diagonal, std_of
 from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.threads import blas_threads
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel, Seed
 from oclok.validation import as_count
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: A point is redundant when the others leave it less than this fraction of the prior variance and
 #: of the noise variance, but not less than rounding error of the prior variance.
@@ -66,7 +63,7 @@ class SparsePosterior(Posterior):
         noise_std: float,
         inducing: int = 50,
         choose: Literal["random", "greedy"] = "random",
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(kernel, noise_std)
         if choose not in ("random", "greedy"):

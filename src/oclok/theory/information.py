@@ -13,17 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from oclok.errors import ContextError, InputError, NumericalError
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel
 from oclok.validation import as_contexts, as_count, as_noise_std, check_kernel
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Choices between two evaluations of the second upper bound.
 CHOICES_PER_BOUND = 64

@@ -104,12 +104,7 @@ class NystromModel(IncrementalPosterior):
     _transient = ("largest_prior", "_k_U", "_factor", "_ones", "_scales", "_rounding", "_kappa_U")
 
     def __init__(
-        self,
-        prior: Covariance,
-        noise_std: float,
-        U: FloatArray,
-        R: FloatArray,
-        tolerance: float = 0.0,
+        self, prior: Covariance, noise_std: float, U: FloatArray, R: FloatArray, tolerance: float
     ) -> None:
         super().__init__(prior, noise_std)
         self.tolerance = tolerance

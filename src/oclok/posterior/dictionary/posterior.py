@@ -20,7 +20,7 @@ A larger dictionary that is too much for one call learns the past in steps, one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
@@ -44,11 +44,8 @@ from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.posterior.wrapping import WrappingPosterior, learn_past
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel
 from oclok.validation import as_count, as_positive
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Outcomes that a larger dictionary learns within one call, and the part it learns per call where
 #: there are more.
@@ -106,12 +103,10 @@ class DictionaryPosterior(WrappingPosterior):
         self._remembered, self._novel = GrowableArray(), GrowableArray()
         self._successor: NystromModel | None = None
 
-    def empty(
-        self, kernel: Kernel | None = None, noise_std: float | None = None
-    ) -> DictionaryPosterior:
+    def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Self:
         """Return a posterior that has learned nothing, but has been offered the same contexts."""
         budget = self._given_tolerance, self.max_rank
-        other = DictionaryPosterior(kernel or self.prior, noise_std or self.noise_std, *budget)
+        other = type(self)(kernel or self.prior, noise_std or self.noise_std, *budget)
         other._remembered.extend(self._remembered.array)
         return other
 
