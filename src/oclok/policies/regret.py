@@ -15,17 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.calibration import Calibration
+from oclok.posterior.base import Posterior
 from oclok.typing import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from oclok.posterior.base import Posterior
 
 #: Most rounds kept, and most entries of their contexts in all. A base arm counts as at least
 #: LEAST_DIMENSION entries: oracles and samples take time in any dimension.

@@ -23,15 +23,9 @@ from oclok.typing import FloatArray, IntArray
 
 
 class Conditioned:
-    """The joint covariance of the available arms, given arms that were chosen.
+    """The joint covariance of the available arms, given arms chosen and contexts `pending` (P, D).
 
-    Args:
-        posterior: the posterior of f.
-        available: the prediction of the available arms.
-        pending: contexts whose outcomes are outstanding, shape (P, D); none by default.
-
-    Attributes:
-        information: nats that the outcomes conditioned on, and not seen, will bring.
+    `information` are the nats that the outcomes conditioned on, and not seen, will bring.
     """
 
     def __init__(
