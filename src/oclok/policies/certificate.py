@@ -59,8 +59,7 @@ class Assumption:
 class Certificate:
     """Upper bounds on the regret so far; both hold with probability `probability`.
 
-    They are infinite where an oracle does not state its Lipschitz constant, or a posterior no
-    bound on its error, and worth what the `assumptions` are worth.
+    They are infinite where an oracle states no Lipschitz constant, or a posterior no error bound.
 
     Attributes:
         rounds: T, rounds so far.

@@ -103,8 +103,7 @@ def fit_kernel(
     `ConstantKernel(…) * RBF(…)`. Time grows with N³, memory with N² for each hyperparameter.
 
     Args:
-        kernel: a kernel of `sklearn.gaussian_process.kernels`, with the values to start from
-            and their bounds.
+        kernel: of scikit-learn, with the values to start from and their bounds.
         contexts: shape (N, D).
         outcomes: shape (N,).
         noise_std: standard deviation of the noise to start from.

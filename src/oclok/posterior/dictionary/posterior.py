@@ -42,7 +42,7 @@ from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.incremental import IncrementalPosterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
-from oclok.posterior.prediction import ContextsLike, Prediction
+from oclok.posterior.prediction import ContextsLike
 from oclok.posterior.wrapping import WrappingPosterior, learn_past
 from oclok.typing import ArrayLike, FloatArray, Kernel
 from oclok.validation import as_count, as_positive
@@ -71,8 +71,7 @@ class DictionaryPosterior(WrappingPosterior):
     """The exact posterior in all but name, at a flat cost for smooth kernels.
 
     Args:
-        kernel: a kernel of `sklearn.gaussian_process.kernels`.
-        noise_std: standard deviation σ of the noise of an outcome.
+        kernel, noise_std: as for `Posterior`.
         tolerance: a context enters the dictionary when its variance, given those in it, is
             above this; at most 1e-6 σ² is used.
         max_rank: most basis functions. Beyond it, the posterior is an approximation with no
@@ -127,12 +126,6 @@ class DictionaryPosterior(WrappingPosterior):
         if type(model) is NystromModel:  # `isinstance` of an abstract class takes longer
             return model
         return self._successor if type(model) is VecchiaModel else None
-
-    def screen(self, contexts: ContextsLike) -> Prediction:
-        """Return a quick prediction of many contexts (M, D), of which few will matter."""
-        if type(self._model) is NystromModel:  # which knows D, and checks contexts itself
-            return self._model.predict(contexts)
-        return super().screen(contexts)
 
     def update(
         self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
