@@ -220,9 +220,8 @@ def _priors(
 ) -> tuple[list[str], FloatArray, FloatArray]:
     """Return names, prior medians and spreads of a point's entries; inf where there is no prior."""
     span = np.ptp(X, axis=0)
-    span = np.where((span > 0) & np.isfinite(span), span, 1.0) * math.sqrt(X.shape[1])
+    span = np.where(span > 0, span, 1.0) * math.sqrt(X.shape[1])
     scale = float(np.std(y)) or 1.0
-    scale = scale if math.isfinite(scale) else 1.0
     rows: list[tuple[str, float, float]] = []
     for hyperparameter in kernel.hyperparameters:
         name, count = hyperparameter.name, hyperparameter.n_elements
