@@ -24,7 +24,7 @@ from oclok.errors import InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
 from oclok.policies.grid import check_unit_cube
-from oclok.typing import FloatArray, IntArray
+from oclok.typing import FloatArray, IntArray, Seed
 from oclok.validation import as_count, as_positive, as_probability
 
 #: log₂ of the most children a node may have; one split then makes a million nodes.
@@ -39,15 +39,13 @@ class ACCUCB(Policy):
         min(μ̂ + c, parent's μ̂ + parent's c + v₁ρ^(h-1)) + v₁ρ^h + N (v₁/v₂) v₁ρ^h.
 
     Outcomes count for the leaf that their context lies in when they come. Each leaf that got
-    some and now has c ≤ v₁ρ^h is split once; its children start without outcomes. As long as the
-    root is the only node, indices are random.
-
-    A split into N = 2^j children halves j sides; the next depth halves the next j, and so on in
-    turn. A context on the border of two cells belongs to the upper one.
+    some and now has c ≤ v₁ρ^h is split once; its children start without outcomes. A split into
+    N = 2^j children halves j sides; the next depth halves the next j, and so on in turn. A context
+    on the border of two cells belongs to the upper one. The tree has `nodes`, leaves and others; as
+    long as the root is the only one, indices are random.
 
     Args:
-        horizon: T, the number of rounds that will be played. It sets the confidence radius; to
-            go on beyond it is allowed.
+        horizon: T, the number of rounds that will be played; it may be exceeded.
         dimension: D; contexts lie in the unit cube [0, 1]^D.
         v1: v₁; no context is further than v₁ρ^h from the centre of its cell at depth h. √D, the
             diameter of the cube, if left out.
@@ -55,9 +53,6 @@ class ACCUCB(Policy):
         rho: ρ, by which cells shrink with each depth. ½ is right for N = 2^D, N^(-1/D) for any N.
         children: N, of which 2^D must be a power; 2^D if left out.
         seed: seed of the random indices in the first rounds.
-
-    Attributes:
-        nodes: number of nodes of the tree, leaves and others.
 
     Examples:
         >>> from oclok.oracles import TopK
@@ -83,7 +78,7 @@ class ACCUCB(Policy):
         rho: float = 0.5,
         children: int | None = None,
         oracle: Oracle | None = None,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(oracle, seed)
         self.horizon = as_count(horizon, "horizon")

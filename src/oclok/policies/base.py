@@ -32,7 +32,7 @@ from oclok.oracles.base import Oracle, as_oracle
 from oclok.persistence import Persistent
 from oclok.policies.pending import Pending
 from oclok.posterior.prediction import Prediction
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray, IntArray, Seed
 from oclok.validation import as_contexts, as_outcomes, as_positions
 
 #: Draws that estimate a propensity: its standard error is at most 0.05.
@@ -119,9 +119,7 @@ class Policy(Persistent, ABC):
     #: Whether `_score` draws from its `rng`; a class that does sets it to True.
     _is_random: bool = False
 
-    def __init__(
-        self, oracle: Oracle | None = None, seed: int | np.random.SeedSequence | None = None
-    ) -> None:
+    def __init__(self, oracle: Oracle | None = None, seed: Seed = None) -> None:
         self.oracle = oracle if oracle is None else as_oracle(oracle)
         self.round = 0
         self.awaited = 0

@@ -59,8 +59,7 @@ class Assumption:
 class Certificate:
     """Upper bounds on the regret so far; both hold with probability `probability`.
 
-    They are infinite where an oracle does not state its Lipschitz constant, or a posterior no
-    bound on its error, and worth what the `assumptions` are worth.
+    They are infinite where an oracle states no Lipschitz constant, or a posterior no error bound.
 
     Attributes:
         rounds: T, rounds so far.
@@ -102,15 +101,9 @@ class CertificateSums(Persistent):
 
     def __init__(self, noise_std: float) -> None:
         self.noise_std = noise_std
-        self.rounds = 0
-        self.largest_super_arm = 0
-        self.sum_beta = 0.0
-        self.sum_std = 0.0
-        self.sum_widths = 0.0
-        self.sum_allowance = 0.0
-        self.information_gain = 0.0
-        self.largest_eigenvalue = 0.0
-        self.largest_lipschitz = 0.0
+        self.rounds = self.largest_super_arm = 0
+        self.sum_beta = self.sum_std = self.sum_widths = self.sum_allowance = 0.0
+        self.information_gain = self.largest_eigenvalue = self.largest_lipschitz = 0.0
         self._waiting: list[FloatArray] = []
 
     def record(

@@ -10,7 +10,7 @@ from oclok.decision import Propensities
 from oclok.errors import InputError, NumericalError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy, Proposal
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Seed
 from oclok.validation import as_nonnegative
 
 #: The regressor is fitted again once the number of outcomes has grown by this factor: with one
@@ -25,9 +25,8 @@ class EpsilonGreedy(Policy):
     any data, it is uniform in [0, 1). With `TopK(K)` among M arms a base arm is thus chosen with
     probability ε K/M, plus 1 - ε where it is among the predicted best: its propensity.
 
-    A fitted regressor cannot be saved safely in general, so loading a policy fits it again, to the
-    same outcomes. With the same version of scikit-learn that gives the same regressor, as fits are
-    deterministic: a `random_state` of None is replaced by a number drawn from the seed. Only
+    Loading a saved policy fits the regressor again, to the same outcomes. With the same version of
+    scikit-learn that gives the same one: a `random_state` of None is drawn from the seed. Only
     scikit-learn's own regressors, pipelines included, with plain parameters can be saved.
 
     Args:
@@ -52,7 +51,7 @@ class EpsilonGreedy(Policy):
         epsilon: float = 0.1,
         oracle: Oracle | None = None,
         *,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(oracle, seed)
         if isinstance(regressor, type) or not (

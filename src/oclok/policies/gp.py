@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -20,11 +21,8 @@ from oclok.posterior.fitting import KernelFit, fit_kernel
 from oclok.posterior.forgetting import ForgettingPosterior
 from oclok.posterior.mixture import MixturePosterior
 from oclok.posterior.prediction import ContextsLike, Prediction
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel, Seed
 from oclok.validation import as_contexts, as_count, as_probability
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Larger batches are not judged for calibration: the cost grows with their cube.
 JUDGED_AT_ONCE = 1_000
@@ -84,7 +82,7 @@ class GPPolicy(Policy):
         oracle: Oracle | None = None,
         *,
         posterior: Posterior | None = None,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
         refit_every: int | None = None,
         forget: Window | Discount | None = None,
     ) -> None:
@@ -120,13 +118,11 @@ class GPPolicy(Policy):
     def regret(self, level: float = 0.95) -> Regret:
         """Return how much was left on the table so far, as the posterior sees it.
 
-        A belief under the prior, not a proof: for that see `certificate`. It is computed from up to
-        256 rounds, again after twice that number of further rounds, and extrapolated in between.
-        Called every round, that costs half a millisecond per call with oracles that solve for all
-        samples at once (`TopK`), otherwise 48 solves, and ten times that with a mixture.
-
-        Args:
-            level: probability, under the posterior, of the interval.
+        A belief under the prior, with an interval of probability `level`, and not a proof: for that
+        see `certificate`. It is computed from up to 256 rounds, again after twice that number of
+        further rounds, and extrapolated in between. Called every round, that costs half a
+        millisecond per call with oracles that solve for all samples at once (`TopK`), otherwise 48
+        solves, and ten times that with a mixture.
         """
         level = as_probability(level, "level")
         if self._estimate is None or self._estimate.is_stale(self._kept.rounds):
@@ -161,19 +157,16 @@ class GPPolicy(Policy):
             self.posterior.update(predicted, outcomes)
         else:
             if self._watch is not None:
-                self._follow(self._watch.succeed(self.posterior, predicted, outcomes))
+                successor = self._watch.succeed(self.posterior, predicted, outcomes)
+                if successor is not self.posterior:  # the world has moved
+                    self.posterior = successor
+                    self.changes.append(self.round)
             innovations = self.posterior.learn(predicted, outcomes)
             self._innovations.extend(np.array(innovations).T)
             if self._watch is not None:
                 self._watch.watch(self.posterior, innovations[0])
         if self.refit_every and self.round - self._refitted_at >= self.refit_every:
             self._refit()
-
-    def _follow(self, posterior: Posterior) -> None:
-        """Go on with `posterior`; if it is another one, the world has moved."""
-        if posterior is not self.posterior:
-            self.posterior = posterior
-            self.changes.append(self.round)
 
     def _record(self, played: Played) -> None:
         prediction = played.belief.prediction if isinstance(played, Proposal) else None
@@ -199,21 +192,16 @@ class GPPolicy(Policy):
         if len(old) < LEAST_TO_REFIT:
             return
         self._refitted_at = self.round
+        X, y = old.contexts, old.outcomes
         try:
             fit = fit_kernel(
-                old.kernel,
-                old.contexts,
-                old.outcomes,
-                old.noise_std,
-                restarts=1,
-                most=MOST_TO_REFIT,
-                seed=self.round,
+                old.kernel, X, y, old.noise_std, restarts=1, most=MOST_TO_REFIT, seed=self.round
             )
             if fit.improved:
                 self.posterior = old.with_kernel(fit.kernel, fit.noise_std)
                 self._innovations = GrowableArray()
         except Exception as reason:  # the rounds go on with the old kernel
-            nan = float("nan")
+            nan = math.nan
             fit = KernelFit(old.kernel, old.noise_std, nan, nan, False, len(old), str(reason))
         self.refits.append(fit)
 
@@ -233,9 +221,8 @@ def as_posterior(
         if kernel is not None or noise_std is not None or forget is not None:
             raise InputError(f"give {settings} (and forget=), or {prefix}posterior=, not both")
         if not isinstance(posterior, Posterior):
-            raise InputError(
-                f"{prefix}posterior must be an oclok.posterior.Posterior; got {posterior!r}"
-            )
+            name = f"{prefix}posterior"
+            raise InputError(f"{name} must be an oclok.posterior.Posterior; got {posterior!r}")
         return posterior
     if kernel is not None and noise_std is not None:
         posterior = DictionaryPosterior(kernel, noise_std)

@@ -20,7 +20,7 @@ import numpy as np
 from oclok.errors import ContextError, InputError
 from oclok.oracles.base import Oracle
 from oclok.policies.base import Belief, Policy
-from oclok.typing import BoolArray, FloatArray, IntArray
+from oclok.typing import BoolArray, FloatArray, IntArray, Seed
 from oclok.validation import as_count
 
 #: Most cells of a grid: two arrays of this size take 160 MB.
@@ -36,11 +36,7 @@ class GridPolicy(Policy):
     """
 
     def __init__(
-        self,
-        dimension: int,
-        cells: int,
-        oracle: Oracle | None = None,
-        seed: int | np.random.SeedSequence | None = None,
+        self, dimension: int, cells: int, oracle: Oracle | None = None, seed: Seed = None
     ) -> None:
         super().__init__(oracle, seed)
         self.dimension = self._dimension = as_count(dimension, "dimension")
@@ -101,8 +97,7 @@ class CCMAB(GridPolicy):
     one is the mean outcome of its cell.
 
     Args:
-        horizon: T, the number of rounds that will be played. It sets the grid; to go on beyond
-            it is allowed.
+        horizon: T, the number of rounds that will be played, which sets the grid; more may follow.
         dimension: D; contexts lie in the unit cube [0, 1]^D.
 
     Examples:
@@ -117,11 +112,7 @@ class CCMAB(GridPolicy):
     _is_random = True
 
     def __init__(
-        self,
-        horizon: int,
-        dimension: int,
-        oracle: Oracle | None = None,
-        seed: int | np.random.SeedSequence | None = None,
+        self, horizon: int, dimension: int, oracle: Oracle | None = None, seed: Seed = None
     ) -> None:
         self.horizon = as_count(horizon, "horizon")
         degree = 3 + as_count(dimension, "dimension")

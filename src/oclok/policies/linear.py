@@ -19,7 +19,7 @@ from oclok.errors import NumericalError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.base import Belief, Policy
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Seed
 from oclok.validation import as_noise_std, as_positive
 
 
@@ -100,7 +100,7 @@ class LinearThompson(LinearPolicy):
         oracle: Oracle | None = None,
         *,
         prior_std: float = 1.0,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(oracle, seed)
         self.noise_std = as_noise_std(noise_std)
@@ -119,10 +119,7 @@ class LinearThompson(LinearPolicy):
 
 
 class LinearRegression(Persistent):
-    """Ridge regression that learns outcome by outcome, at a cost that does not grow with N.
-
-    `dimension` is D, the number of features, and `penalty` is λ, above 0.
-    """
+    """Ridge regression on D features with penalty λ, at a cost that does not grow with N."""
 
     def __init__(self, dimension: int, penalty: float) -> None:
         self._V = penalty * np.eye(dimension)
@@ -150,8 +147,7 @@ class LinearRegression(Persistent):
     def width(self, features: FloatArray) -> FloatArray:
         """Return √(xᵀV⁻¹x), shape (M,), at `features`, shape (M, D)."""
         whitened = solve_triangular(self._L, features.T, lower=True)
-        width: FloatArray = np.sqrt(np.einsum("dm,dm->m", whitened, whitened))
-        return width
+        return np.asarray(np.sqrt(np.einsum("dm,dm->m", whitened, whitened)))
 
     def sample(self, features: FloatArray, scale: float, rng: np.random.Generator) -> FloatArray:
         """Return θᵀx, shape (M,), for one θ ~ N(θ̂, scale² V⁻¹), at `features`, shape (M, D)."""

@@ -19,7 +19,7 @@ from oclok.errors import NumericalError
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.linear import LinearRegression, LinearThompson, with_constant
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Seed
 from oclok.validation import as_count
 
 
@@ -30,17 +30,12 @@ class NeuralLinear(LinearThompson):
     `train_every` of them. Its last hidden layer are the features of a Bayesian linear
     regression, whose posterior is sampled as by `LinearThompson` and is exact given the features.
 
-    A saved policy holds the outcomes and the weights of the network, as plain arrays.
-
     Args:
         noise_std: σ, standard deviation of the outcomes' noise.
         hidden: how many units each hidden layer has.
         train_every: number of new outcomes after which the network is trained anew.
         prior_std: standard deviation of f before any data, roughly.
         seed: seed of the samples and of the initial weights of the network.
-
-    Attributes:
-        network: as last trained; None before.
 
     Examples:
         >>> from oclok.oracles import TopK
@@ -59,7 +54,7 @@ class NeuralLinear(LinearThompson):
         hidden: Sequence[int] = (50, 20),
         train_every: int = 100,
         prior_std: float = 1.0,
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(noise_std, oracle, prior_std=prior_std, seed=seed)
         self.hidden = tuple(as_count(units, "hidden") for units in hidden)
@@ -88,12 +83,12 @@ class NeuralLinear(LinearThompson):
 
 
 class Network(Persistent):
-    """The hidden layers (W, c) of a trained network: standardised contexts to features."""
+    """The hidden layers (W, c) of a network trained on contexts X: from contexts to features."""
 
-    def __init__(
-        self, center: FloatArray, scale: FloatArray, layers: list[tuple[FloatArray, FloatArray]]
-    ) -> None:
-        self._center, self._scale, self._layers, self._norm = center, scale, layers, 1.0
+    def __init__(self, layers: list[tuple[FloatArray, FloatArray]], X: FloatArray) -> None:
+        self._center, self._scale = X.mean(axis=0), _positive(X.std(axis=0))
+        self._layers, self._norm = layers, 1.0
+        self._norm = float(np.sqrt((self.features(X) ** 2).sum(axis=1).mean()))
 
     def features(self, contexts: FloatArray) -> FloatArray:
         """Return φ, shape (M, H + 1), at `contexts`, shape (M, D)."""
@@ -101,11 +96,6 @@ class Network(Persistent):
         for W, c in self._layers:
             values = np.maximum(values @ W + c, 0.0)
         return with_constant(values) / self._norm
-
-    def normalise(self, contexts: FloatArray) -> None:
-        """Scale features such that the mean of ‖φ‖² over `contexts` is 1."""
-        features = self.features(contexts)
-        self._norm *= float(np.sqrt((features**2).sum(axis=1).mean()))
 
 
 def train(X: FloatArray, y: FloatArray, hidden: tuple[int, ...], seed: int) -> Network:
@@ -124,9 +114,7 @@ def train(X: FloatArray, y: FloatArray, hidden: tuple[int, ...], seed: int) -> N
     layers = list(zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True))
     if not all(np.isfinite(W).all() and np.isfinite(c).all() for W, c in layers):
         raise NumericalError("the weights of the network are not finite after training")
-    network = Network(center, scale, layers)
-    network.normalise(X)
-    return network
+    return Network(layers, X)
 
 
 def _positive(scale: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -14,11 +14,8 @@ from oclok.policies.base import Played, Proposal
 from oclok.policies.certificate import Assumption, Certificate, CertificateSums, Verdict
 from oclok.policies.ucb import UCBPolicy, UCBSettings
 from oclok.posterior.mixture import MixturePosterior
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Kernel
 from oclok.validation import as_count, as_probability
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: What a certificate rests on.
 ASSUMED = {
@@ -84,27 +81,25 @@ class OClokUCB(UCBPolicy):
 
     def _assumptions(self) -> tuple[Assumption, ...]:
         calibration = self.calibration()
-        prior: Verdict = "not contradicted" if calibration.count else "unchecked"
-        if calibration.is_contradicted:
-            prior = "contradicted"
-        learned = lost = ""
-        if refits := sum(fit.improved for fit in self.refits):
-            learned = f"refitted {refits} times"
-        if isinstance(self.posterior, MixturePosterior):
-            learned = "kernel and noise are learned from the outcomes"
-        if self.awaited or self._discarded:
-            lost = f"{self.awaited} outcomes are missing, {self._discarded} were given up"
-        is_bounded = math.isfinite(self._sums.largest_lipschitz)
         verdicts: dict[str, tuple[Verdict, str]] = {
-            "prior": (prior, str(calibration) if calibration.count else "no outcome yet"),
-            "kernel": ("contradicted", learned) if learned else ("holds", "never refitted"),
-            "arrival": ("unchecked", lost)
-            if lost
-            else ("holds", "all outcomes of all decisions have arrived"),
-            "oracle": ("holds", "all oracles state one")
-            if is_bounded
-            else ("contradicted", "an oracle states none"),
+            "prior": ("unchecked", "no outcome yet"),
+            "kernel": ("holds", "never refitted"),
+            "arrival": ("holds", "all outcomes of all decisions have arrived"),
+            "oracle": ("holds", "all oracles state one"),
         }
+        if calibration.count:
+            verdicts["prior"] = "not contradicted", str(calibration)
+        if calibration.is_contradicted:
+            verdicts["prior"] = "contradicted", str(calibration)
+        if refits := sum(fit.improved for fit in self.refits):
+            verdicts["kernel"] = "contradicted", f"refitted {refits} times"
+        if isinstance(self.posterior, MixturePosterior):
+            verdicts["kernel"] = "contradicted", "kernel and noise are learned from the outcomes"
+        if self.awaited or self._discarded:
+            missing = f"{self.awaited} outcomes are missing, {self._discarded} were given up"
+            verdicts["arrival"] = "unchecked", missing
+        if not math.isfinite(self._sums.largest_lipschitz):
+            verdicts["oracle"] = "contradicted", "an oracle states none"
         return tuple(Assumption(name, ASSUMED[name], *verdicts[name]) for name in ASSUMED)
 
     def width(self, t: int, arms: int) -> float:

@@ -15,17 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oclok.oracles.base import Oracle
 from oclok.persistence import Persistent
 from oclok.policies.calibration import Calibration
+from oclok.posterior.base import Posterior
 from oclok.typing import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from oclok.posterior.base import Posterior
 
 #: Most rounds kept, and most entries of their contexts in all. A base arm counts as at least
 #: LEAST_DIMENSION entries: oracles and samples take time in any dimension.
@@ -161,8 +158,7 @@ class Estimate:
         total = self.total + (rounds - self.rounds) * self.latest
         tail = (1 - level) / 2
         # Weibull's positions, n / (S + 1): the chance that a further sample lies below.
-        quantiles = np.quantile(total, [tail, 0.5, 1 - tail], method="weibull")
-        lower, median, upper = quantiles.tolist()
+        lower, median, upper = np.quantile(total, [tail, 0.5, 1 - tail], method="weibull").tolist()
         each = float(self.latest.mean())
         return Regret(median, lower, upper, level, each, rounds, self.sampled, calibration)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +28,8 @@ from oclok.policies.gp import as_posterior
 from oclok.policies.oclok import OClokUCB
 from oclok.posterior.base import Posterior
 from oclok.posterior.prediction import Prediction
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray, IntArray, Kernel
 from oclok.validation import as_nonnegative, as_numbers, as_outcomes, as_vector
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 
 class TCGPUCB(OClokUCB):
@@ -40,15 +37,14 @@ class TCGPUCB(OClokUCB):
 
     A base arm has two outcomes: one for the reward, one for its group. A group is good enough
     if the mean of the second outcome's expectation over its available base arms is at least its
-    threshold. Groups that are not, even at their group indices, are ruled out for the round, and
-    the oracle chooses among the arms of the others. With probability 1 - δ no group that is
-    good enough is ever ruled out.
+    threshold. The oracle chooses among the arms of groups that can be, by their group indices: with
+    probability 1 - δ no group that is good enough is ever ruled out.
 
     Args:
         kernel, noise_std, posterior: of the reward outcomes, as for `GPPolicy`.
         oracle: default oracle; with groups, one that can exclude base arms.
         delta: each of the two bands, for f and for f', holds with probability 1 - delta.
-        max_arms: M, the largest number of base arms that will ever be available, if known.
+        max_arms: as for `OClokUCB`.
         group_kernel, group_noise_std: of the group outcomes; those of the rewards if left out.
         group_posterior: the posterior to use for them, instead of these two.
         zeta: ζ in (0, 1). A small one makes it slow to rule groups out, a large one makes it
@@ -90,11 +86,9 @@ class TCGPUCB(OClokUCB):
         groups = as_posterior(group_kernel, group_noise_std, group_posterior, prefix="group_")
         if groups is rewards:
             raise InputError("posterior and group_posterior must be two; got the same one twice")
-        if len({rewards.dimension, groups.dimension} - {None}) > 1:
-            raise InputError(
-                f"posterior and group_posterior must be of one dimension; got {rewards.dimension} "
-                f"and {groups.dimension}"
-            )
+        dimensions = {rewards.dimension, groups.dimension} - {None}
+        if len(dimensions) > 1:
+            raise InputError(f"the two posteriors must be of one dimension; got {dimensions}")
         self.group_posterior = groups
         self._dimension = self._dimension or groups.dimension
         self._grouped: list[int] = []  # rounds with groups that were pending at the last select

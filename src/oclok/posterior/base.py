@@ -1,9 +1,7 @@
 """The base of all posteriors: a belief about f, given contexts and noisy outcomes.
 
-To add one, derive from `Posterior`, write `predict`, `update`, `inducing` and
-`information_gain` (docs/howto/extend.md has one in 40 lines), and run
-`oclok.testing.check_posterior` on it. The other methods have defaults that use these; a
-posterior overrides the ones it can do faster.
+docs/howto/extend.md adds one in 40 lines: the abstract methods. The others have defaults that use
+these; a posterior overrides the ones it can do faster.
 """
 # Tested in tests/testing/test_posteriors.py: the conformance suite holds every posterior to it.
 
@@ -12,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -23,12 +21,8 @@ from oclok.posterior.kernels import Covariance, compiled
 from oclok.posterior.linalg import add_to_diagonal, factor
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import ContextsLike, Prediction
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel
 from oclok.validation import as_contexts, as_noise_std, as_outcomes, as_vector
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
-
 
 #: How surprising outcomes were and the fraction of it due to f, each (N,).
 Innovations = tuple[FloatArray, FloatArray]
@@ -66,10 +60,7 @@ class Posterior(Persistent, ABC):
 
     @abstractmethod
     def predict(self, contexts: ContextsLike) -> Prediction:
-        """Return mean and standard deviation of f, without noise, at `contexts` (M, D).
-
-        The prediction unpacks as the two, and carries bounds on their distance from exact.
-        """
+        """Return mean and standard deviation of f, without noise, at `contexts` (M, D)."""
 
     @abstractmethod
     def update(
@@ -168,17 +159,11 @@ class Posterior(Persistent, ABC):
         self._relearn(X, y, rate * weights)
 
     def screen(self, contexts: ContextsLike) -> Prediction:
-        """Return a quick prediction of many contexts (M, D), of which few will matter.
-
-        It may be less certain than `predict`; `Prediction.sharpen` makes up for that.
-        """
+        """Return a quick prediction of many contexts (M, D); `Prediction.sharpen` completes it."""
         return self.predict(contexts)
 
     def offer(self, contexts: ContextsLike) -> None:
-        """Note which contexts (M, D) were available, chosen or not; changes no answer.
-
-        Some posteriors later choose basis functions or scales among them.
-        """
+        """Note contexts (M, D) that were available, chosen or not: later ones may be a basis."""
 
     def maintain(self) -> None:
         """Do pending work now, so that later calls need not."""
@@ -202,11 +187,7 @@ class Posterior(Persistent, ABC):
         return -math.inf, math.inf
 
     def is_doubtful(self, prediction: Prediction) -> bool:
-        """Return whether there may be more to find than `prediction` shows.
-
-        A posterior with a given kernel is not; one that learns it from arms that were chosen by it
-        may be.
-        """
+        """Return whether a kernel learned from chosen arms may hide what `prediction` lacks."""
         return False
 
     @property

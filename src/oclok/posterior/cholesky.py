@@ -51,26 +51,21 @@ class GrowingCholesky(Persistent):
 
     def append(self, left: FloatArray, corner: FloatArray) -> None:
         """Add the rows [left | corner], of shapes (k, N) and (k, k), to the factor."""
-        n, k = self._size, len(corner)
-        row = 0
-        while row < k:
-            p, filled = divmod(n + row, PANEL)
+        rows = np.hstack([left, corner])
+        while len(rows):
+            p, filled = divmod(self._size, PANEL)
             start = p * PANEL
-            taken = min(PANEL - filled, k - row)
-            rows = slice(row, row + taken)
             if filled == 0:
                 self._left.append(np.empty((PANEL, start)))
                 self._corner.append(np.empty((0, 0)))
-            self._left[p][filled : filled + taken, : min(start, n)] = left[rows, :start]
-            self._left[p][filled : filled + taken, n:] = corner[rows, : max(start - n, 0)]
-            grown = np.empty((filled + taken, filled + taken))  # BLAS reads the triangle alone
+            new, rows = rows[: PANEL - filled], rows[PANEL - filled :]
+            self._size += len(new)
+            size = filled + len(new)
+            self._left[p][filled:size] = new[:, :start]
+            grown = np.empty((size, size))  # BLAS reads the triangle alone
             grown[:filled, :filled] = self._corner[p]
-            inside = max(n - start, 0)
-            grown[filled:, :inside] = left[rows, start:]
-            grown[filled:, inside:] = corner[rows, max(start - n, 0) : row + taken]
+            grown[filled:] = new[:, start : start + size]
             self._corner[p] = grown
-            row += taken
-        self._size = n + k
 
     def truncate(self, size: int) -> None:
         """Forget all rows from `size` on."""

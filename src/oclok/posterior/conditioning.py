@@ -23,15 +23,9 @@ from oclok.typing import FloatArray, IntArray
 
 
 class Conditioned:
-    """The joint covariance of the available arms, given arms that were chosen.
+    """The joint covariance of the available arms, given arms chosen and contexts `pending` (P, D).
 
-    Args:
-        posterior: the posterior of f.
-        available: the prediction of the available arms.
-        pending: contexts whose outcomes are outstanding, shape (P, D); none by default.
-
-    Attributes:
-        information: nats that the outcomes conditioned on, and not seen, will bring.
+    `information` are the nats that the outcomes conditioned on, and not seen, will bring.
     """
 
     def __init__(
@@ -61,7 +55,6 @@ class Conditioned:
         S = rows[:, positions]
         add_to_diagonal(S, self.noise_std**2)
         L = factor(S, self.noise_std**2)
-        W = dtrsm(1.0, L, rows, lower=1)
-        self._covariance = self._covariance - gram(W)
+        self._covariance = self._covariance - gram(dtrsm(1.0, L, rows, lower=1))
         self.information += float(np.log(L.diagonal()).sum())
         self.information -= len(positions) * math.log(self.noise_std)

@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.blas import ddot, dgemv, dtrsm
@@ -33,10 +32,7 @@ from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, std_of
 from oclok.posterior.prediction import ContextsLike, Prediction, in_chunks
 from oclok.threads import blas_threads
-from oclok.typing import FloatArray
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
+from oclok.typing import FloatArray, Kernel
 
 #: Entries of V that `predict` works on at once: 32 MB.
 PREDICTED_AT_ONCE = 4_000_000
@@ -67,11 +63,7 @@ class ExactPrediction(Prediction):
 class ExactPosterior(IncrementalPosterior):
     """The Gaussian process posterior itself, with no approximation.
 
-    Its errors are those of rounding, and 0 before any data.
-
-    Args:
-        kernel: a kernel of `sklearn.gaussian_process.kernels`.
-        noise_std: standard deviation of the noise of an outcome.
+    Its errors are those of rounding, and 0 before any data. The arguments are those of `Posterior`.
 
     Examples:
         >>> from sklearn.gaussian_process.kernels import RBF
@@ -92,7 +84,7 @@ class ExactPosterior(IncrementalPosterior):
 
     @property
     def information_gain(self) -> float:
-        """I(r; f) of all outcomes so far, in nats: ½ log det(I + σ⁻²K) = Σ log(L_nn / σ)."""
+        """I(r; f) of all outcomes so far, in nats: Σ log(L_nn / σ)."""
         return self._gain
 
     @property
@@ -140,10 +132,9 @@ class ExactPosterior(IncrementalPosterior):
         return roll_back
 
     def _learn(self, contexts: ContextsLike, y: FloatArray, weights: FloatArray) -> Innovations:
-        if isinstance(contexts, ExactPrediction) and self.is_current(contexts):
-            f = contexts
-        else:
-            f = self._predict(self.checked(contexts))
+        f = contexts
+        if not (isinstance(f, ExactPrediction) and self.is_current(f)):
+            f = self._predict(self.checked(f))
         X, S = f.contexts, f.covariance()
         noise_std = self.noise_std / np.sqrt(weights)
         noise = noise_std * noise_std

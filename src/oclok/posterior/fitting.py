@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg import norm
@@ -33,11 +33,8 @@ from oclok.errors import InputError
 from oclok.persistence import Persistent
 from oclok.posterior.kernels import compiled
 from oclok.posterior.linalg import add_to_diagonal
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel, Seed
 from oclok.validation import as_contexts, as_count, as_noise_std, as_outcomes
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Least and largest noise that is searched, in root mean squares of the outcomes.
 NOISE_BOUNDS = (1e-3, 1e1)
@@ -92,22 +89,21 @@ def fit_kernel(
     prior: bool = True,
     restarts: int = 4,
     most: int = 1_000,
-    seed: int | np.random.SeedSequence | None = None,
+    seed: Seed = None,
 ) -> KernelFit:
     """Return the kernel and the noise under which the outcomes are most likely.
 
     Maximises the log marginal likelihood of a Gaussian process with zero mean, plus the log of
-    a weak prior, by gradients, over the kernel's hyperparameters within their bounds; those that
-    are "fixed" stay. The search starts from the given values and `restarts` others, half of them
-    log-uniform around the given values, half within all the bounds. A fit that fails, or finds
-    nothing better, returns what was given.
+    a weak prior, over the kernel's hyperparameters within their bounds; those that are "fixed"
+    stay. The search starts from the given values and `restarts` others, half of them around the
+    given values, half within all the bounds. A fit that fails, or finds nothing better, returns
+    what was given.
 
     A kernel such as `RBF` has variance 1: for outcomes of another scale, give
     `ConstantKernel(…) * RBF(…)`. Time grows with N³, memory with N² for each hyperparameter.
 
     Args:
-        kernel: a kernel of `sklearn.gaussian_process.kernels`, with the values to start from
-            and their bounds.
+        kernel: of scikit-learn, with the values to start from and their bounds.
         contexts: shape (N, D).
         outcomes: shape (N,).
         noise_std: standard deviation of the noise to start from.
@@ -156,13 +152,9 @@ def fit_kernel(
 
 
 class _Space:
-    """The points that are searched: what they stand for, where they lie, where to start.
+    """The points that are searched, (P + 1,): what they stand for, where they lie, where to start.
 
-    Attributes:
-        lower, upper: bounds, shape (P + 1,); equal where the noise is not fitted.
-        is_free: where they differ.
-        given: the given values.
-        start: the same, or where these lie outside the bounds, the bounds.
+    `is_free` where the bounds `lower` and `upper` differ; `start` is `given` within the bounds.
     """
 
     def __init__(
@@ -228,9 +220,8 @@ def _priors(
 ) -> tuple[list[str], FloatArray, FloatArray]:
     """Return names, prior medians and spreads of a point's entries; inf where there is no prior."""
     span = np.ptp(X, axis=0)
-    span = np.where((span > 0) & np.isfinite(span), span, 1.0) * math.sqrt(X.shape[1])
+    span = np.where(span > 0, span, 1.0) * math.sqrt(X.shape[1])
     scale = float(np.std(y)) or 1.0
-    scale = scale if math.isfinite(scale) else 1.0
     rows: list[tuple[str, float, float]] = []
     for hyperparameter in kernel.hyperparameters:
         name, count = hyperparameter.name, hyperparameter.n_elements
@@ -251,11 +242,7 @@ def _priors(
 def _search(
     space: _Space, X: FloatArray, y: FloatArray, restarts: int, rng: np.random.Generator
 ) -> tuple[FloatArray, str]:
-    """Return the best point found, and how the search for it went.
-
-    Each start is followed on a few observations, and the best of all starts and ends, judged
-    on all of them, on all.
-    """
+    """Return the best point found, on few observations and then all, and how the search went."""
     if not space.is_free.any():
         return space.start, "nothing to fit: all hyperparameters and the noise are fixed"
     rows = rng.choice(len(X), min(len(X), FEW), replace=False)
@@ -311,9 +298,8 @@ def _log_likelihood_and_gradient(
     W = dsyr(1.0, a, a=W, lower=1, overwrite_a=1)
     # The lower triangle twice, the diagonal once: W and dK are symmetric.
     W = np.tril(W, -1) + 0.5 * np.diag(W.diagonal())
-    return value, np.append(
-        W.reshape(-1) @ dK.reshape(W.size, -1), 2 * noise_std * noise_std * np.trace(W)
-    )
+    of_noise = 2 * noise_std * noise_std * np.trace(W)
+    return value, np.append(W.reshape(-1) @ dK.reshape(W.size, -1), of_noise)
 
 
 def _solve(K: FloatArray, noise_std: float, y: FloatArray) -> tuple[float, Any, Any]:

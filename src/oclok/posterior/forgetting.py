@@ -10,7 +10,7 @@ eighth too many.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
@@ -18,11 +18,8 @@ from oclok.errors import InputError
 from oclok.posterior.base import Posterior
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.posterior.wrapping import WrappingPosterior, learn_past
-from oclok.typing import ArrayLike
+from oclok.typing import ArrayLike, Kernel
 from oclok.validation import as_count, as_probability
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Outcomes of a weight below this are dropped.
 LEAST_WEIGHT = 1e-3
@@ -73,17 +70,14 @@ class ForgettingPosterior(WrappingPosterior):
         """The posterior inside."""
         return self._inner
 
-    def empty(
-        self, kernel: Kernel | None = None, noise_std: float | None = None
-    ) -> ForgettingPosterior:
+    def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Self:
         """Return a posterior that has learned nothing and forgets alike."""
-        return ForgettingPosterior(self._inner.empty(kernel, noise_std), self.window, self.rate)
+        return type(self)(self._inner.empty(kernel, noise_std), self.window, self.rate)
 
     def with_kernel(self, kernel: Kernel, noise_std: float) -> ForgettingPosterior:
         """Return a posterior with another kernel and noise that has learned the same."""
-        other = ForgettingPosterior(
-            self._inner.with_kernel(kernel, noise_std), self.window, self.rate
-        )
+        inner = self._inner.with_kernel(kernel, noise_std)
+        other = ForgettingPosterior(inner, self.window, self.rate)
         other._kept = self._kept
         return other
 
@@ -119,7 +113,7 @@ class ForgettingPosterior(WrappingPosterior):
         y, w = self.checked_outcomes(outcomes, weights, len(X))
         if self.window is not None and len(y) >= self.window:
             inner = self._inner.empty()
-            inner.update(X[-self.window :], y[-self.window :], w[-self.window :])
+            inner.update(*(each[-self.window :] for each in (X, y, w)))
             self._inner, self._next = inner, None
             return
         if self.rate is None:
@@ -137,17 +131,16 @@ class ForgettingPosterior(WrappingPosterior):
 
     def _renew(self, most: int) -> None:
         """Let the next posterior learn up to `most` outcomes, and take over after the last."""
-        if self._next is None and len(self) > self._kept * (1 + SURPLUS):
-            if self.window is None:
-                self._surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
-            else:
+        if self._next is None:
+            if len(self) <= self._kept * (1 + SURPLUS):
+                return
+            self._surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
+            if self.window is not None:
                 self._surplus = len(self) - self.window
             if self._surplus == 0:
                 self._kept = len(self)
                 return
             self._next = self._inner.empty()
-        if self._next is not None and learn_past(
-            self._next, self.observations, most, self._surplus
-        ):
+        if learn_past(self._next, self.observations, most, self._surplus):
             self._inner, self._next = self._next, None
             self._kept = self.window or len(self._inner)

@@ -24,11 +24,7 @@ class IncrementalPosterior(Posterior):
     def _learn(
         self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
     ) -> Innovations | None:
-        """Learn up to `_at_once` checked outcomes: all, or raise and none.
-
-        Returns:
-            The innovations; None if there are more than `_judged_at_once`.
-        """
+        """Learn up to `_at_once` checked outcomes, all or none; None beyond `_judged_at_once`."""
 
     @abstractmethod
     def _checkpoint(self, count: int) -> Callable[[], None]:
@@ -37,11 +33,7 @@ class IncrementalPosterior(Posterior):
     def append(
         self, contexts: ContextsLike, y: FloatArray, weights: FloatArray
     ) -> Innovations | None:
-        """Learn checked outcomes y (N,), of noise variance σ² / weights.
-
-        Returns:
-            The innovations; None if the outcomes are many.
-        """
+        """Learn checked outcomes y (N,), of noise variance σ² / weights; None if they are many."""
         X, size = self.checked(contexts), self._at_once
         if len(y) <= size:
             innovations = self._learn(contexts, y, weights)

@@ -1,8 +1,8 @@
 """scikit-learn's kernels, evaluated without redundant passes, copies and checks.
 
-`_value` has scikit-learn's numbers for every kind of pairs of contexts: all of X and Y, with what
-depends on X alone done once (`_Against`); each context with itself (`_Diagonal`); and all within
-each of many small blocks of contexts (`_Blocks`). Each kind has
+`_value` has scikit-learn's numbers for two kinds of pairs of contexts: all of X and Y, with what
+depends on X alone done once (`_Against`), and all within each of many small blocks of contexts
+(`_Blocks`). Each kind has
 
     product      x · y
     exponent     -|(x - y)/l|²/2 for the lengthscales l, shape () or (D,); `exactly` where it must
@@ -16,7 +16,7 @@ import copy
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv
@@ -24,11 +24,8 @@ from scipy.spatial.distance import cdist
 
 from oclok.errors import ContextError, InputError
 from oclok.persistence import Persistent
-from oclok.typing import FloatArray
+from oclok.typing import FloatArray, Kernel
 from oclok.validation import check_kernel
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Entries of a matrix of distances from which one product is quicker than a loop …
 LEAST_FOR_PRODUCT = 5_000
@@ -88,7 +85,7 @@ class Covariance(Persistent):
 
     def variance(self, X: FloatArray) -> FloatArray | float:
         """Return the prior variances k(x, x), shape (M,), or the one that all contexts have."""
-        return _value(self.kernel, _Diagonal(), X) if self._variance is None else self._variance
+        return _called(self.kernel.diag, X) if self._variance is None else self._variance
 
     def diagonal(self, X: FloatArray) -> FloatArray:
         """Return the prior variances k(x, x), shape (M,)."""
@@ -207,19 +204,6 @@ def _value(kernel: Any, pairs: _Pairs, X: FloatArray) -> FloatArray:
     return pairs.called(kernel, X)
 
 
-class _Diagonal:
-    """Each context of X (M, D) with itself."""
-
-    def product(self, X: FloatArray) -> FloatArray:
-        return np.asarray(np.einsum("nd,nd->n", X, X))
-
-    def exponent(self, X: FloatArray, length_scale: Any, exactly: bool = False) -> FloatArray:
-        return np.zeros(())
-
-    def called(self, kernel: Any, X: FloatArray) -> FloatArray:
-        return _called(kernel.diag, X)
-
-
 class _Blocks:
     """All contexts of each block of X (B, n, D) with each other, by one product per block."""
 
@@ -302,4 +286,4 @@ def _extended(x: FloatArray, origin: FloatArray, ones: FloatArray) -> FloatArray
     return result
 
 
-_Pairs = _Against | _Blocks | _Diagonal
+_Pairs = _Against | _Blocks

@@ -28,25 +28,21 @@ def factor(S: FloatArray, least: float) -> FloatArray:
         eigenvalues, Q = np.linalg.eigh(S)
         C = np.linalg.qr((Q * np.sqrt(np.maximum(eigenvalues, least))).T)[1].T
         C = C * np.where(np.diag(C) < 0, -1.0, 1.0)
-    result: FloatArray = C
-    return result
+    return np.asarray(C)
 
 
 def gram(V: FloatArray) -> FloatArray:
     """Return VᵀV by SciPy's BLAS; NumPy's own product would wake the threads of another one."""
     if V.flags.c_contiguous:  # BLAS takes columns that are contiguous; others it copies
-        result: FloatArray = dgemm(1.0, V.T, V.T, trans_b=1)
-    else:
-        result = dgemm(1.0, V, V, trans_a=1)
-    return result
+        return np.asarray(dgemm(1.0, V.T, V.T, trans_b=1))
+    return np.asarray(dgemm(1.0, V, V, trans_a=1))
 
 
 def product(A: FloatArray, B: FloatArray) -> FloatArray:
     """Return ABᵀ, by SciPy's BLAS, in C order."""
     if not A.shape[1]:
         return np.zeros((len(A), len(B)))
-    result: FloatArray = dgemm(1.0, B.T, A.T, trans_a=1).T
-    return result
+    return np.asarray(dgemm(1.0, B.T, A.T, trans_a=1).T)
 
 
 def add_to_diagonal(matrix: FloatArray, value: FloatArray | float) -> None:

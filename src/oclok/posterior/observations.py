@@ -13,10 +13,8 @@ from oclok.typing import FloatArray, IntArray
 class Observations(Persistent):
     """All that was observed: contexts (N, D), outcomes (N,) and their weights (N,).
 
-    An outcome of weight w has noise variance σ² / w; by default w = 1.
-
-    Args:
-        rows: the contexts, if several posteriors share them; some may be ahead of others.
+    An outcome of weight w has noise variance σ² / w; by default w = 1. Several posteriors may share
+    the contexts, `rows`, and some be ahead of others.
     """
 
     def __init__(self, rows: GrowableArray | None = None) -> None:

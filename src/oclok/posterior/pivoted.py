@@ -22,24 +22,13 @@ FACTORED_AT_ONCE = 450
 
 
 def pivoted_cholesky(
-    covariance: Covariance,
-    X: FloatArray,
-    rank: int,
-    tolerance: float,
-    *,
-    give_up: bool = False,
+    covariance: Covariance, X: FloatArray, rank: int, tolerance: float, *, give_up: bool = False
 ) -> tuple[IntArray, FloatArray, float]:
-    """Return positions of pivots among `X`, in order, the features F and the variance left.
+    """Return positions of pivots among X (N, D), in order, the features F and the variance left.
 
-    Stops at `rank` features, or earlier when no conditional variance is above `tolerance`. The
-    columns of F at the pivots are the transposed Cholesky factor of their own covariance.
-
-    Args:
-        covariance: prior covariance of f.
-        X: contexts to choose from, shape (N, D).
-        rank: most features to have in the end.
-        tolerance: conditional variance that is small enough.
-        give_up: stop early when the variance falls too slowly to get there within `rank`.
+    Stops at `rank` features, or when no conditional variance is above `tolerance`; with `give_up`
+    also when the variance falls too slowly to get there. The columns of F at the pivots are the
+    transposed Cholesky factor of their own covariance.
     """
     F = np.empty((min(rank, len(X)), len(X)))
     variance = covariance.diagonal(X)
@@ -71,11 +60,7 @@ def pivoted_cholesky(
 def pivots_among(
     covariance: Covariance, X: FloatArray, tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the pivots, shape (rank, D), that leave no variance of X above `tolerance`.
-
-    Returns:
-        The pivots, and the lower Cholesky factor of their covariance.
-    """
+    """Return pivots (rank, D) that leave no variance above `tolerance`, and their lower factor."""
     if len(X) > FACTORED_AT_ONCE:
         pivots, F, _ = pivoted_cholesky(covariance, X, len(X), tolerance)
         return X[pivots], F[:, pivots].T

@@ -51,10 +51,9 @@ class Prediction:
     _cached: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        if self.mean_error is None:
-            object.__setattr__(self, "mean_error", np.full(len(self.mean), np.inf))
-        if self.std_error is None:
-            object.__setattr__(self, "std_error", np.full(len(self.mean), np.inf))
+        for name in ("mean_error", "std_error"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.full(len(self.mean), np.inf))
 
     @classmethod
     def trusted(cls, **fields: Any) -> Self:
@@ -81,8 +80,7 @@ class Prediction:
         C, pivots, rank, _ = dpstrf(self.at(first).covariance(), lower=1)  # may be singular
         sample = np.empty(len(first))
         sample[pivots - 1] = np.tril(C)[:, :rank] @ rng.standard_normal(len(first))[:rank]
-        result: FloatArray = self.mean[first[of]] + sample[of]
-        return result
+        return np.asarray(self.mean[first[of]] + sample[of])
 
     def at(self, positions: IntArray) -> Self:
         """Return the prediction of the contexts at `positions`, shape (K,)."""
@@ -97,18 +95,11 @@ class Prediction:
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with other values of some fields."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.__dict__.update(changes)
-        for name in self._cached:
-            other.__dict__.pop(name, None)
-        return other
+        kept = {name: v for name, v in self.__dict__.items() if name not in self._cached}
+        return self.trusted(**kept | changes)
 
     def sharpen(self, positions: IntArray) -> Prediction:
-        """Return a prediction of `Posterior.screen` with all that is known at `positions`.
-
-        The prediction itself if there is no more to say.
-        """
+        """Return a prediction with all that is known at `positions`; itself if that is no more."""
         return self
 
     def without_bounds(self) -> Self:
@@ -120,13 +111,7 @@ class Prediction:
         """Return the fields of the contexts at `positions`."""
         contexts = self.contexts.take(positions, axis=0)
         contexts.flags.writeable = False
-        return {
-            "contexts": contexts,
-            "mean": self.mean[positions],
-            "std": self.std[positions],
-            "mean_error": self.mean_error[positions],
-            "std_error": self.std_error[positions],
-        }
+        return {"contexts": contexts, **{name: getattr(self, name)[positions] for name in _BY_ARM}}
 
 
 def in_chunks(
@@ -136,8 +121,7 @@ def in_chunks(
     if len(contexts) <= size:
         return predict(contexts)
     parts = [predict(contexts[rows]) for rows in chunks(len(contexts), size)]
-    names = ("mean", "std", "mean_error", "std_error")
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_ARM}
     return Prediction(contexts, **columns, joint=lambda: predict(contexts).covariance())
 
 
@@ -150,5 +134,7 @@ def distinct(X: FloatArray) -> tuple[IntArray, IntArray]:
     return first, of.reshape(-1)
 
 
+#: Fields with a number for each context.
+_BY_ARM = ("mean", "std", "mean_error", "std_error")
 #: What the methods of a posterior take: contexts (M, D), or a prediction that has them.
 ContextsLike = ArrayLike | Prediction

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -30,11 +30,8 @@ from oclok.posterior.linalg import add_to_diagonal, std_of
 from oclok.posterior.pivoted import LEAST_PIVOT, pivoted_cholesky
 from oclok.posterior.prediction import ContextsLike, Prediction
 from oclok.threads import blas_threads
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel, Seed
 from oclok.validation import as_count
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: A point is redundant when the others leave it less than this fraction of the prior variance and
 #: of the noise variance, but not less than rounding error of the prior variance.
@@ -45,8 +42,7 @@ class SparsePosterior(Posterior):
     """A posterior through a few inducing points, chosen afresh at each update.
 
     Args:
-        kernel: a kernel of `sklearn.gaussian_process.kernels`.
-        noise_std: standard deviation of the noise of an outcome.
+        kernel, noise_std: as for `Posterior`.
         inducing: s, how many inducing points to choose.
         choose: "random" draws them uniformly without replacement from all contexts so far, as
             the paper does; "greedy" takes the context with the largest variance given those
@@ -67,7 +63,7 @@ class SparsePosterior(Posterior):
         noise_std: float,
         inducing: int = 50,
         choose: Literal["random", "greedy"] = "random",
-        seed: int | np.random.SeedSequence | None = None,
+        seed: Seed = None,
     ) -> None:
         super().__init__(kernel, noise_std)
         if choose not in ("random", "greedy"):
@@ -131,23 +127,23 @@ class SparsePosterior(Posterior):
 
     def _condition(self) -> None:
         """Choose inducing points and condition on all outcomes through them."""
-        known = self.observations
-        U, R = self._inducing_points(known.contexts)
-        with blas_threads(float(len(U)) ** 2 * len(known)):
-            phi = dtrsm(1.0, R, self.prior.between(known.contexts, U).T, lower=1, overwrite_b=1)
-            phi *= np.sqrt(known.weights)
+        X, y, weights = self.observations.at(slice(None))
+        root = np.sqrt(weights)
+        U, R = self._inducing_points(X)
+        with blas_threads(float(len(U)) ** 2 * len(X)):
+            phi = dtrsm(1.0, R, self.prior.between(X, U).T, lower=1, overwrite_b=1)
+            phi *= root
             gram = phi @ phi.T
             add_to_diagonal(gram, self.noise_std**2)
             B = dpotrf(gram, lower=1, clean=1)[0]
-            sums = phi @ (np.sqrt(known.weights) * known.outcomes)
-            c = dtrsm(1.0, B, sums[:, None], lower=1)[:, 0]
+            c = dtrsm(1.0, B, (phi @ (root * y))[:, None], lower=1)[:, 0]
         self._U, self._R, self._B, self._c = U, R, B, c
 
     def _inducing_points(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the inducing points U and the Cholesky factor R of their covariance."""
         if self.choose == "random" and self._most < len(X):
             X = X[self._rng.choice(len(X), self._most, replace=False)]
-        prior = float(self.prior.diagonal(X).max())
+        prior = self.prior.largest(X)
         redundant = min(REDUNDANT * prior, REDUNDANT_IN_NOISE * self.noise_std**2)
         redundant = max(redundant, LEAST_PIVOT * prior)
         pivots, F, _ = pivoted_cholesky(self.prior, X, self._most, redundant)

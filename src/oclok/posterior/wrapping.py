@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -25,43 +27,24 @@ def learn_past(posterior: Posterior, known: Observations, most: int, start: int 
     return first + most >= len(known)
 
 
+def _delegated(name: str, doc: str) -> Any:
+    return property(attrgetter(f"delegate.{name}"), doc=doc)
+
+
 class WrappingPosterior(Posterior):
     """A posterior that passes questions on to its `delegate`."""
+
+    prior: Covariance = _delegated("prior", "The compiled kernel of the delegate.")
+    noise_std: float = _delegated("noise_std", "Standard deviation σ of the noise.")
+    dimension = _delegated("dimension", "D, or None as long as it is unknown.")
+    observations: Observations = _delegated("observations", "All that the delegate has learned.")
+    information_gain: float = _delegated("information_gain", "I(r; f) of what is remembered.")
+    inducing: FloatArray = _delegated("inducing", "Contexts of the basis functions.")
 
     @property
     @abstractmethod
     def delegate(self) -> Posterior:
         """The posterior that answers now."""
-
-    @property
-    def prior(self) -> Covariance:  # type: ignore[override]
-        """The compiled kernel of the delegate."""
-        return self.delegate.prior
-
-    @property
-    def noise_std(self) -> float:  # type: ignore[override]
-        """Standard deviation σ of the noise of an outcome."""
-        return self.delegate.noise_std
-
-    @property
-    def dimension(self) -> int | None:
-        """D, or None as long as it is unknown."""
-        return self.delegate.dimension
-
-    @property
-    def observations(self) -> Observations:  # type: ignore[override]
-        """Contexts, outcomes and weights that the delegate has learned."""
-        return self.delegate.observations
-
-    @property
-    def information_gain(self) -> float:
-        """I(r; f) of the outcomes remembered, in nats; through a dictionary if there is one."""
-        return self.delegate.information_gain
-
-    @property
-    def inducing(self) -> FloatArray:
-        """Contexts of the basis functions, shape (rank, D)."""
-        return self.delegate.inducing
 
     def is_current(self, prediction: Prediction) -> bool:
         """Return whether this posterior made `prediction` and has not changed since."""

@@ -13,17 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky
 
 from oclok.errors import ContextError, InputError, NumericalError
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel
 from oclok.validation import as_contexts, as_count, as_noise_std, check_kernel
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Choices between two evaluations of the second upper bound.
 CHOICES_PER_BOUND = 64
@@ -128,7 +124,6 @@ def max_information_gain(
 
     lower = greedy.information_gain
     slopes = 0.5 / noise_variance * greedy.variances
-    slopes[greedy.chosen] = 0.5 / noise_variance * greedy.variances_of_chosen()
     tangent = lower + largest_sum(slopes) - float(np.sum(slopes[greedy.chosen]))
     # Where greedy is the best, rounding may leave the tangent a last digit below it.
     return lower, max(lower, min(2 * lower, upper, tangent))
@@ -138,7 +133,8 @@ class _Observed:
     """Variances of f at all pairs while outcomes are seen one by one.
 
     The variance at pair u is k(X[u], X[u]) - ‖W[:, u]‖². An outcome at u adds the row
-    (k(X[u], X) - W[:, u]ᵀW) / L_nn to W, with L_nn² = var(X[u]) + σ².
+    (k(X[u], X) - W[:, u]ᵀW) / L_nn to W, with L_nn² = var(X[u]) + σ². A kernel with white noise of
+    its own has it at u itself alone, not at another pair of the same context.
     """
 
     def __init__(self, kernel: Kernel, X: FloatArray, noise_variance: float, most: int) -> None:
@@ -147,31 +143,19 @@ class _Observed:
         self.chosen: list[int] = []
         self._kernel, self._X, self._noise_variance = kernel, X, noise_variance
         self._W = np.empty((most, len(X)))
-        self._diagonal: list[float] = []
 
     def observe(self, u: int) -> None:
         """See a noisy outcome at pair `u`."""
-        n, noise = len(self.chosen), self._noise_variance
-        self.information_gain += 0.5 * math.log1p(self.variances[u] / noise)
+        n, noise, variance = len(self.chosen), self._noise_variance, float(self.variances[u])
+        self.information_gain += 0.5 * math.log1p(variance / noise)
         self.chosen.append(u)
-        self._diagonal.append(math.sqrt(self.variances[u] + noise))
         row = self._kernel(self._X[u : u + 1], self._X)[0] - self._W[:n, u] @ self._W[:n]
-        self._W[n] = row / self._diagonal[-1]
+        row[u] = variance
+        self._W[n] = row / math.sqrt(variance + noise)
         left = self.variances - self._W[n] ** 2
         if left.min() < -noise:
             raise _too_small(n + 1, noise)
         self.variances = np.maximum(left, 0.0)
-
-    def variances_of_chosen(self) -> FloatArray:
-        """Return the variances, shape (n,), of f where it was observed, in that order.
-
-        They are the diagonal of σ²I - σ⁴(K + σ²I)⁻¹. With a kernel that has white noise of its own
-        they are less than `variances` of the same pairs.
-        """
-        n, noise = len(self.chosen), self._noise_variance
-        L = np.tril(self._W[:n, self.chosen].T, -1) + np.diag(self._diagonal)
-        inverse = solve_triangular(L, np.eye(n), lower=True, check_finite=False)
-        return np.asarray(noise - noise**2 * (inverse**2).sum(axis=0))
 
 
 def _as_rounds(rounds: Sequence[ArrayLike]) -> list[FloatArray]:

@@ -25,7 +25,7 @@ KERNELS = [Matern(0.5, nu=1.5), RBF(0.2), Matern([0.3, 2.0], nu=2.5), RBF(0.3) +
 def model_of(kernel, U):
     prior = Covariance(kernel)
     R = np.linalg.cholesky(prior.of(U))
-    return VecchiaModel(NystromModel(prior, NOISE_STD, U, R))
+    return VecchiaModel(NystromModel(prior, NOISE_STD, U, R, 0.0))
 
 
 def taught_one_by_one(kernel, rng, count):

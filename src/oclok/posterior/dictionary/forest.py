@@ -21,44 +21,29 @@ from oclok.typing import FloatArray, IntArray
 #: Trees, and contexts per bucket.
 TREES, BUCKET = 6, 48
 NONE = -1
+#: Arrays with a row per node.
+_BY_NODE = ("_axis", "_threshold", "_children", "_members", "_count")
 
 
 class Forest(Persistent):
-    """Positions of contexts, found again by nearness.
-
-    Args:
-        scale: lengthscales of the coordinates, shape () or (D,).
-    """
+    """Positions of contexts, found again by nearness; `scale` (D,) or () are lengthscales."""
 
     def __init__(self, scale: FloatArray) -> None:
         self._scale = scale
         self._rng = np.random.default_rng(0)
-        self._axis = np.full(TREES, NONE, dtype=np.intp)
+        self._axis = np.full(TREES, NONE, dtype=np.int32)
         self._threshold = np.zeros(TREES)
-        self._children = np.zeros((TREES, 2), dtype=np.intp)
-        self._members = np.full((TREES, BUCKET), NONE, dtype=np.intp)
-        self._count = np.zeros(TREES, dtype=np.intp)
-        self._where = np.full((0, TREES), NONE, dtype=np.intp)
+        self._children = np.zeros((TREES, 2), dtype=np.int32)
+        self._members: Any = np.full((TREES, BUCKET), NONE, dtype=np.int32)
+        self._count = np.zeros(TREES, dtype=np.int32)
+        self._where = np.full((0, TREES), NONE, dtype=np.int32)
         self._nodes = TREES
 
     def _state(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        state["_threshold"] = self._threshold[: self._nodes]
-        for name in ("_axis", "_children", "_members", "_count"):
-            state[name] = state[name][: self._nodes].astype(np.int32)
-        state["_where"] = self._where.astype(np.int32)
-        return state
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        for name in ("_axis", "_children", "_members", "_count", "_where"):
-            setattr(self, name, state[name].astype(np.intp))
+        return self.__dict__ | {name: getattr(self, name)[: self._nodes] for name in _BY_NODE}
 
     def candidates(self, X: FloatArray, trees: int = TREES) -> IntArray:
-        """Return candidates for each of X (M, D), padded with -1, (M, trees · BUCKET).
-
-        Candidates of several trees repeat; those of one do not.
-        """
+        """Return candidates for each of X (M, D), padded with -1; (M, trees · BUCKET)."""
         members: IntArray = self._members[self._buckets(X, trees)]
         return members.reshape(len(X), trees * BUCKET)
 
@@ -99,10 +84,13 @@ class Forest(Persistent):
         full = [(node, np.concatenate([self._members[node, : self._count[node]], new]))]
         while full:
             node, members = full.pop()
-            if len(members) <= BUCKET:
-                self._fill(node, tree, members)
-            else:
+            if len(members) > BUCKET:
                 full += self._split(node, tree, members, X)
+                continue
+            self._members[node] = NONE
+            self._members[node, : len(members)] = members
+            self._count[node] = len(members)
+            self._where[members, tree] = node
 
     def _remove(self, position: int) -> None:
         for node in self._where[position].tolist():
@@ -135,16 +123,10 @@ class Forest(Persistent):
     def _branch(self, node: int, axis: int, threshold: float) -> int:
         """Give a node two children and return the first; the second comes after it."""
         first = self._nodes
-        for name in ("_axis", "_threshold", "_children", "_members", "_count"):
+        for name in _BY_NODE:
             setattr(self, name, grown(getattr(self, name), first + 2, NONE))
         self._nodes = first + 2
         self._members[node], self._count[node] = NONE, 0
         self._axis[node], self._threshold[node] = axis, threshold
         self._children[node] = first, first + 1
         return first
-
-    def _fill(self, node: int, tree: int, members: IntArray) -> None:
-        self._members[node] = NONE
-        self._members[node, : len(members)] = members
-        self._count[node] = len(members)
-        self._where[members, tree] = node

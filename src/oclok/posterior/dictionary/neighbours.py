@@ -25,11 +25,6 @@ WINDOW = 32_768
 class Neighbours(Persistent):
     """Outcomes, found by the nearness of their contexts.
 
-    Args:
-        length_scale: lengthscales of the coordinates, shape () or (D,).
-        dimension: D.
-        rank: r.
-
     Attributes:
         X, phi: contexts and their features, a row per slot: (slots, D) and (slots, r).
         y, noise, residual: mean outcomes, their noise variances and ρ, each (slots,).

@@ -41,6 +41,7 @@ from oclok.posterior.pivoted import LEAST_PIVOT
 from oclok.posterior.prediction import ContextsLike, Prediction, distinct, in_chunks
 from oclok.threads import blas_threads
 from oclok.typing import ArrayLike, FloatArray
+from oclok.validation import as_outcomes
 
 #: Entries of φ that `predict` works on at once: 32 MB.
 PREDICTED_AT_ONCE = 4_000_000
@@ -52,10 +53,7 @@ SETTLED_AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class NystromPrediction(Prediction):
-    """A prediction with φ and Sᵀφ, each (r, M); ρ and √ω, root of its rounding, each (M,).
-
-    `weights` is m when it was made.
-    """
+    """A prediction with m, φ and Sᵀφ, each (r, M), ρ and √ω, root of its rounding, each (M,)."""
 
     model: NystromModel
     weights: FloatArray
@@ -83,31 +81,22 @@ class NystromPrediction(Prediction):
         return covariance
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Return a sample of f (M,), by one of the weights where ρ is within the tolerance.
-
-        What the dictionary leaves out is drawn apart, once for all contexts that are equal.
-        """
+        """Return a sample of f (M,), by one of the weights where ρ is within the tolerance."""
         if self.largest_residual > self.model.tolerance:
             return super().sample(rng)
         sample = self.mean + dgemv(1.0, self.whitened, rng.standard_normal(len(self.phi)), trans=1)
         sample += np.sqrt(self.residual) * rng.standard_normal(len(sample))
         first, of = distinct(self.contexts)
-        result: FloatArray = sample[first[of]]
-        return result
+        return np.asarray(sample[first[of]])
 
 
 class NystromModel(IncrementalPosterior):
     """The posterior through the features of a dictionary.
 
     Args:
-        prior: prior covariance of f.
-        noise_std: σ.
+        prior, noise_std: as for `Posterior`.
         U, R: dictionary (r, D), and the lower Cholesky factor (r, r) of its prior covariance.
         tolerance: where all ρ are at most this, their correlations are neglected.
-
-    Attributes:
-        regression: the posterior of the features' weights.
-        largest_prior: largest prior variance in the dictionary.
     """
 
     _at_once, _judged_at_once = LEARNED_AT_ONCE, FEW
@@ -115,12 +104,7 @@ class NystromModel(IncrementalPosterior):
     _transient = ("largest_prior", "_k_U", "_factor", "_ones", "_scales", "_rounding", "_kappa_U")
 
     def __init__(
-        self,
-        prior: Covariance,
-        noise_std: float,
-        U: FloatArray,
-        R: FloatArray,
-        tolerance: float = 0.0,
+        self, prior: Covariance, noise_std: float, U: FloatArray, R: FloatArray, tolerance: float
     ) -> None:
         super().__init__(prior, noise_std)
         self.tolerance = tolerance
@@ -206,16 +190,10 @@ class NystromModel(IncrementalPosterior):
             whitened = self.regression.whiten(phi)
             std = dgemv(1.0, whitened * whitened, self._ones, beta=1.0, y=residual, trans=1)
         np.sqrt(std, out=std)
+        s, scale = self.trace / self.noise_std**2, math.sqrt(self.regression.quadratic_form)
         slack = STATE_ROUNDING * self._kappa_U
-        mean_error, std_error = error_bounds(
-            std,
-            residual,
-            rounding_std,
-            self.trace / self.noise_std**2,
-            math.sqrt(self.regression.quadratic_form),
-            slack * max(1.0, math.sqrt(ddot(m, m))),
-            slack,
-        )
+        slacks = slack * max(1.0, math.sqrt(ddot(m, m))), slack
+        mean_error, std_error = error_bounds(std, residual, rounding_std, s, scale, *slacks)
         return NystromPrediction.trusted(
             contexts=X,
             mean=mean,
@@ -262,11 +240,7 @@ class NystromModel(IncrementalPosterior):
     def sample_paths(
         self, contexts: ContextsLike, count: int, rng: np.random.Generator
     ) -> FloatArray:
-        """Return `count` samples of f at `contexts` (M, D), shape (count, M).
-
-        By samples of the weights; what the dictionary leaves out above the tolerance is drawn
-        independently for each context, as a joint covariance of thousands would cost their cube.
-        """
+        """Return `count` samples of f at `contexts` (M, D), shape (count, M), by their weights."""
         X = self.checked(contexts)
         W = self.regression.sample(count, rng)
         least = max(self.tolerance, LEAST_PIVOT * self.largest_prior)
@@ -286,8 +260,7 @@ class NystromModel(IncrementalPosterior):
     def correct(self, contexts: ContextsLike, before: ArrayLike, after: ArrayLike) -> None:
         """Replace outcomes `before` (N,), learned at `contexts` (N, D), by `after` (N,)."""
         X, known = self.checked(contexts), self.observations
-        old, _ = self.checked_outcomes(before, None, len(X))
-        new, _ = self.checked_outcomes(after, None, len(X))
+        old, new = as_outcomes(before, len(X)), as_outcomes(after, len(X))
         positions = known.find(X, old)
         self._shift(X, new - old, self.noise_std / np.sqrt(known.weights[positions]))
         known.outcomes[positions] = new

@@ -20,7 +20,7 @@ A larger dictionary that is too much for one call learns the past in steps, one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
@@ -42,13 +42,10 @@ from oclok.posterior.exact import ExactPosterior
 from oclok.posterior.incremental import IncrementalPosterior
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.observations import Observations
-from oclok.posterior.prediction import ContextsLike, Prediction
+from oclok.posterior.prediction import ContextsLike
 from oclok.posterior.wrapping import WrappingPosterior, learn_past
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel
 from oclok.validation import as_count, as_positive
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Outcomes that a larger dictionary learns within one call, and the part it learns per call where
 #: there are more.
@@ -74,8 +71,7 @@ class DictionaryPosterior(WrappingPosterior):
     """The exact posterior in all but name, at a flat cost for smooth kernels.
 
     Args:
-        kernel: a kernel of `sklearn.gaussian_process.kernels`.
-        noise_std: standard deviation σ of the noise of an outcome.
+        kernel, noise_std: as for `Posterior`.
         tolerance: a context enters the dictionary when its variance, given those in it, is
             above this; at most 1e-6 σ² is used.
         max_rank: most basis functions. Beyond it, the posterior is an approximation with no
@@ -106,12 +102,10 @@ class DictionaryPosterior(WrappingPosterior):
         self._remembered, self._novel = GrowableArray(), GrowableArray()
         self._successor: NystromModel | None = None
 
-    def empty(
-        self, kernel: Kernel | None = None, noise_std: float | None = None
-    ) -> DictionaryPosterior:
+    def empty(self, kernel: Kernel | None = None, noise_std: float | None = None) -> Self:
         """Return a posterior that has learned nothing, but has been offered the same contexts."""
         budget = self._given_tolerance, self.max_rank
-        other = DictionaryPosterior(kernel or self.prior, noise_std or self.noise_std, *budget)
+        other = type(self)(kernel or self.prior, noise_std or self.noise_std, *budget)
         other._remembered.extend(self._remembered.array)
         return other
 
@@ -132,12 +126,6 @@ class DictionaryPosterior(WrappingPosterior):
         if type(model) is NystromModel:  # `isinstance` of an abstract class takes longer
             return model
         return self._successor if type(model) is VecchiaModel else None
-
-    def screen(self, contexts: ContextsLike) -> Prediction:
-        """Return a quick prediction of many contexts (M, D), of which few will matter."""
-        if type(self._model) is NystromModel:  # which knows D, and checks contexts itself
-            return self._model.predict(contexts)
-        return super().screen(contexts)
 
     def update(
         self, contexts: ContextsLike, outcomes: ArrayLike, weights: ArrayLike | None = None
@@ -273,10 +261,7 @@ class DictionaryPosterior(WrappingPosterior):
         self._novel = GrowableArray()
 
     def _larger(self, model: NystromModel, X: FloatArray, count: int) -> NystromModel | None:
-        """Return `model` if it covers all contexts, or a larger one that has learned nothing.
-
-        None if that takes more basis functions than are worth having.
-        """
+        """Return `model` if it covers all contexts, or an untaught larger one that is worth it."""
         parts = [self._novel.array[-REMEMBERED:], X]
         larger = covering_model(model, parts, self._most_pivots(count))
         if larger is not None and larger is not model:

@@ -46,12 +46,8 @@ QR_BLOCK = 16
 class Regression(Persistent):
     """The posterior of the weights of `rank` features; at first they are standard normal.
 
-    m is replaced, never written to; S is updated in place.
-
-    Attributes:
-        S, m: see the head of this file.
-        quadratic_form: yᵀ(ΦᵀΦ + V²)⁻¹y of all outcomes learned, which is Σ|z|².
-        information_gain: ½ log det(I + V⁻¹ΦᵀΦV⁻¹).
+    m is replaced, never written to; S is updated in place. The `quadratic_form` of all outcomes
+    learned is yᵀ(ΦᵀΦ + V²)⁻¹y = Σ|z|², their `information_gain` ½ log det(I + V⁻¹ΦᵀΦV⁻¹).
     """
 
     _is_finite = True
@@ -63,28 +59,21 @@ class Regression(Persistent):
 
     def mean(self, phi: FloatArray) -> FloatArray:
         """Return Φᵀm, shape (N,)."""
-        result: FloatArray = dgemv(1.0, phi.T, self.m)
-        return result
+        return np.asarray(dgemv(1.0, phi.T, self.m))
 
     def whiten(self, phi: FloatArray) -> FloatArray:
         """Return P, shape (r, N), with contiguous columns; Φ itself before any outcome."""
         if self.information_gain == 0.0:
             return phi
-        result: FloatArray = dgemm(1.0, self.S, phi.T, trans_a=1, trans_b=1)
-        return result
+        return np.asarray(dgemm(1.0, self.S, phi.T, trans_a=1, trans_b=1))
 
     def sample(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Return samples of the weights, shape (r, count)."""
         Z = rng.standard_normal((len(self.m), count))
-        result: FloatArray = dgemm(1.0, self.S, Z) + self.m[:, None]
-        return result
+        return np.asarray(dgemm(1.0, self.S, Z) + self.m[:, None])
 
     def learn(self, P: FloatArray, error: FloatArray, noise: FloatArray) -> Innovations | None:
-        """Learn outcomes by their error, y - Φᵀm (N,), and noise V (N,); all, or raise and none.
-
-        Returns:
-            The innovations; None if the outcomes are not few.
-        """
+        """Learn by error y - Φᵀm (N,) and noise V (N,), all or none; None if N is above FEW."""
         if len(error) > FEW:
             self._by_factor(P, error, noise)
             return None

@@ -68,10 +68,7 @@ def first_model(
 def covering_model(
     model: NystromModel, parts: list[FloatArray], largest: int
 ) -> NystromModel | None:
-    """Return `model` if its dictionary covers `parts`, or one of a dictionary grown until it does.
-
-    None if that takes more than `largest` contexts.
-    """
+    """Return `model`, grown until it covers `parts`; None if that takes more than `largest`."""
     for rows in parts:
         for part in chunks(len(rows), REMEMBERED):
             uncovered = model.uncovered(rows[part])

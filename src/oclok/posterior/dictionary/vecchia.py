@@ -110,9 +110,7 @@ class VecchiaPrediction(Prediction):
 class VecchiaModel(NystromModel):
     """The posterior through a dictionary and the nearest outcomes.
 
-    Args:
-        dictionary: with what its features have learned so far, if anything: of outcomes at
-            contexts that it covers, whose g is 0.
+    What its features have learned so far, if anything, is of contexts it covers, whose g is 0.
     """
 
     _at_once = 512
@@ -288,10 +286,7 @@ class VecchiaModel(NystromModel):
     def _weights_of(
         self, n: IntArray, noise: FloatArray, prior: FloatArray, phi: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return h and e, each (n,), and Φ_n (r, n) for the neighbours n of a context.
-
-        `noise` and `prior` are those of all of them, the context last, and `phi` is its φ.
-        """
+        """Return h and e (n,) and Φ_n (r, n) for a context, the last in `noise` and `prior`."""
         count = len(n)
         Phi = np.empty((count + 1, len(phi)))
         Phi[count] = phi
