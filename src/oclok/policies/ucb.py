@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 
@@ -22,11 +22,8 @@ from oclok.policies.base import Belief, Played
 from oclok.policies.gp import GPPolicy, GPSettings
 from oclok.posterior.conditioning import Conditioned
 from oclok.posterior.prediction import Prediction
-from oclok.typing import ArrayLike, FloatArray, IntArray
+from oclok.typing import ArrayLike, FloatArray, IntArray, Kernel
 from oclok.validation import as_nonnegative, as_range
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: exp of this is wide enough for any choice, and still finite after a few multiplications.
 LARGEST_INFORMATION = 200.0

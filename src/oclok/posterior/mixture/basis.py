@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg.blas import dtrmm, dtrsm
@@ -24,10 +24,7 @@ from oclok.errors import NumericalError
 from oclok.persistence import Persistent
 from oclok.posterior.kernels import Covariance
 from oclok.posterior.linalg import add_to_diagonal, factor, gram, product
-from oclok.typing import FloatArray
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
+from oclok.typing import FloatArray, Kernel
 
 #: What a kernel makes of contexts once, for all that is asked of them.
 Prepared = tuple[FloatArray, ...]

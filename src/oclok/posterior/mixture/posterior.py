@@ -20,7 +20,7 @@ import copy
 import math
 from collections.abc import Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -44,11 +44,8 @@ from oclok.posterior.mixture.stacking import Stack
 from oclok.posterior.mixture.trees import TREES, ExtraTrees
 from oclok.posterior.observations import Observations
 from oclok.posterior.prediction import ContextsLike, Prediction
-from oclok.typing import ArrayLike, FloatArray
+from oclok.typing import ArrayLike, FloatArray, Kernel
 from oclok.validation import as_outcomes, as_positive, check_kernel
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
 
 #: Noise variances of given kernels, where f has the kernel's variance.
 NOISE_RATIOS = (0.003, 0.03, 0.3)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import sgemm, ssymv
@@ -25,10 +25,7 @@ from oclok.persistence import Persistent
 from oclok.posterior.linalg import add_to_diagonal, product
 from oclok.posterior.mixture.basis import Prepared
 from oclok.posterior.mixture.columns import ColumnMap
-from oclok.typing import FloatArray
-
-if TYPE_CHECKING:
-    from sklearn.gaussian_process.kernels import Kernel
+from oclok.typing import FloatArray, Kernel
 
 #: Variance of the constant, where outcomes have variance 1.
 CONSTANT = 4.0
