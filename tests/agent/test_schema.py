@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -265,6 +266,7 @@ def test_a_frame_and_a_dict_of_dicts_are_the_same_arms() -> None:
         ([datetime.datetime(2026, 1, 1), None, None], "timestamp"),
         ([True, None, False], "boolean"),
         ([1, None, 2.5], "number"),
+        ([Decimal("1.5"), None, Decimal(2)], "number"),
         ([[1, 2], None, (3, 4)], "list"),
         (np.array([1, 2, 3], dtype=np.int8), "number"),
     ],

@@ -303,7 +303,7 @@ def _is_plain(column: Column, types: tuple[type, ...]) -> bool:
 def _as_number(value: Any, position: int) -> float:
     if is_missing(value):
         return np.nan
-    if isinstance(value, Real | np.bool_):
+    if isinstance(value, Real | Decimal | np.bool_):
         try:
             return float(value)
         except OverflowError:
