@@ -162,6 +162,7 @@ def test_a_number_that_did_not_vary_at_first_keeps_a_sensible_scale(constant: fl
         ),
         (Number(mean=0, scale=1, missing=False), [None], "expected a value"),
         (Boolean(), [2], "expected True or False; got 2"),
+        (Boolean(), [True, "yes"], "expected True or False; got 'yes'"),
         (Category(values=("a",)), [1.5], "expected a string or an integer; got 1.5"),
         (Category(values=("a",)), [["a"]], "expected a string or an integer"),
         (Vector(), [[1.0, 2.0], [1.0]], "expected a list of 2 numbers; got 1"),
