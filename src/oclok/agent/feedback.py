@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from oclok.agent.arms import ArmId, as_id
+from oclok.agent.arms import ArmId, as_id, is_missing
 from oclok.agent.decisions import KNOWN, Decisions, Record, Status
 from oclok.agent.plausibility import implausible
 from oclok.errors import FeedbackError, InputError, OclokError, OutcomeError
@@ -259,13 +260,16 @@ class Feedback(Persistent):
     def _checked(self, record: Record, outcomes: Mapping[ArmId, float | None]) -> dict[int, float]:
         """Return outcomes by position among the chosen arms, without those not seen."""
         if not isinstance(outcomes, Mapping):
-            raise OutcomeError(f"outcomes must be a dict {{arm id: outcome}}; got {outcomes!r}")
+            raise OutcomeError(
+                "outcomes must be a dict {arm id: outcome}, such as series.to_dict(); "
+                f"got {type(outcomes).__name__}"
+            )
         checked: dict[int, float] = {}
         for arm, outcome in outcomes.items():
             place = _place(record, arm)
-            if outcome is None:
+            if is_missing(outcome):
                 continue
-            if not isinstance(outcome, Real | np.bool_):
+            if not isinstance(outcome, Real | Decimal | np.bool_):
                 raise OutcomeError(f"the outcome of arm {arm!r} must be a number; got {outcome!r}")
             try:
                 value = float(outcome)
