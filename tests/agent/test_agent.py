@@ -146,6 +146,10 @@ def test_the_log_of_calls_rebuilds_an_agent() -> None:
         (lambda agent: agent.decide({"a": {"x": 1.0}}), "missing: 'y', 'city'"),
         (lambda agent: agent.decide(POOL, include=["nobody"]), "include must name arms"),
         (lambda agent: agent.decide(POOL, exclude=["nobody"]), "exclude must name arms"),
+        (
+            lambda agent: agent.decide(POOL, include=["w3"], exclude=["w1", "w3"]),
+            "arm 'w3' is in both include and exclude",
+        ),
         (lambda agent: agent.decide(POOL, oracle=5), "oracle must be"),
         (lambda agent: agent.decide(POOL, id=5), "id must be a string"),
         (lambda agent: agent.decide(POOL, id=""), "not empty"),
