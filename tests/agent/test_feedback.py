@@ -313,7 +313,9 @@ def test_observations_are_learned_unless_they_cannot_be_right() -> None:
     [
         ({"deadline": 0}, "deadline must be"),
         ({"default_outcome": 1.0}, "give deadline="),
-        ({"deadline": 1, "default_outcome": 7, "outcome_range": (0, 5)}, "in the outcome_range"),
+        ({"deadline": 1, "default_outcome": 7, "outcome_range": (0, 5)}, "between 0 and 5; got 7"),
+        ({"deadline": 1, "default_outcome": "x"}, "default_outcome must be a number"),
+        ({"deadline": 1, "default_outcome": np.nan}, "default_outcome must be a number"),
         ({"outcome_range": (5, 0)}, "outcome_range must be"),
         ({"outcome_range": 5}, "outcome_range must be"),
     ],

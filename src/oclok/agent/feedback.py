@@ -30,7 +30,7 @@ from oclok.errors import FeedbackError, InputError, OclokError, OutcomeError
 from oclok.persistence import Persistent
 from oclok.policies import Policy
 from oclok.typing import BoolArray, FloatArray, IntArray
-from oclok.validation import LARGEST_OUTCOME, as_outcomes, as_positive, as_range
+from oclok.validation import LARGEST_OUTCOME, as_positive, as_range
 
 #: Settled decisions whose outcomes can still be repeated and corrected.
 REMEMBERED = 100_000
@@ -90,10 +90,11 @@ class Feedback(Persistent):
         if default_outcome is not None:
             if deadline is None:
                 raise InputError("default_outcome is learned after a deadline; give deadline=, too")
-            low, high = self.outcome_range or (-math.inf, math.inf)
-            if not low <= float(as_outcomes([default_outcome], 1)[0]) <= high:
+            low, high = self._limits
+            if not (isinstance(default_outcome, Real) and low <= default_outcome <= high):
                 raise InputError(
-                    f"default_outcome must be in the outcome_range; got {default_outcome!r}"
+                    f"default_outcome must be a number between {low:g} and {high:g}; "
+                    f"got {default_outcome!r}"
                 )
             default_outcome = float(default_outcome)
         self.deadline, self.default_outcome = deadline, default_outcome
@@ -280,9 +281,14 @@ class Feedback(Persistent):
                 checked[place] = value
         return checked
 
-    def _check_range(self, arm: ArmId, outcome: Any) -> None:
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """The lowest and the highest outcome that is taken."""
         low, high = self.outcome_range or (-LARGEST_OUTCOME, LARGEST_OUTCOME)
-        low, high = max(low, -LARGEST_OUTCOME), min(high, LARGEST_OUTCOME)
+        return max(low, -LARGEST_OUTCOME), min(high, LARGEST_OUTCOME)
+
+    def _check_range(self, arm: ArmId, outcome: Any) -> None:
+        low, high = self._limits
         if not low <= outcome <= high:
             raise OutcomeError(
                 f"the outcome of arm {arm!r} must be between {low:g} and {high:g}; got {outcome!r}"
