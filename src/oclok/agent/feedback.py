@@ -268,14 +268,7 @@ class Feedback(Persistent):
         checked: dict[int, float] = {}
         for arm, outcome in outcomes.items():
             place = _place(record, arm)
-            if is_missing(outcome):
-                continue
-            if not isinstance(outcome, Real | Decimal | np.bool_):
-                raise OutcomeError(f"the outcome of arm {arm!r} must be a number; got {outcome!r}")
-            try:
-                value = float(outcome)
-            except OverflowError:  # an integer beyond all floats
-                value = math.inf if outcome > 0 else -math.inf
+            value = as_outcome(arm, outcome)
             if not math.isnan(value):
                 self._check_range(arm, value)
                 checked[place] = value
@@ -293,6 +286,19 @@ class Feedback(Persistent):
             raise OutcomeError(
                 f"the outcome of arm {arm!r} must be between {low:g} and {high:g}; got {outcome!r}"
             )
+
+
+def as_outcome(arm: ArmId, outcome: Any) -> float:
+    """Return an outcome as a float; NaN where it was not seen, infinite beyond all floats."""
+    if is_missing(outcome):
+        return math.nan
+    is_number = isinstance(outcome, Real | Decimal | np.bool_)
+    if not is_number:
+        raise OutcomeError(f"the outcome of arm {arm!r} must be a number; got {outcome!r}")
+    try:
+        return float(outcome)
+    except OverflowError:  # an integer
+        return math.inf if outcome > 0 else -math.inf
 
 
 def _place(record: Record, arm: ArmId) -> int:
