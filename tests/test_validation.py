@@ -53,6 +53,8 @@ def test_numbers_of_any_kind_pass(dtype: Any) -> None:
         ([[1j]], "complex"),
         (np.array([["2020-01-01"]], dtype="M8[D]"), "datetime"),
         (pd.DataFrame({"x": [0.1], "city": ["Tokyo"]}), "'Tokyo'"),
+        (pd.DataFrame({"x": [0.1, 1.0]}, dtype=object), r"object; convert .* \.astype\(float\)"),
+        ([[Decimal(1)]], r"such as Decimal\('1'\)"),
         (pd.DataFrame({"x": pd.array([1, None], dtype="Int64")}), "numbers|nan"),
         (np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]]), "mask"),
         ({1.0, 2.0}, "numbers"),

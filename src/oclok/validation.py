@@ -210,8 +210,7 @@ def as_numbers(values: ArrayLike, name: str, error: type[InputError]) -> FloatAr
     if array.dtype.kind not in "biuf":
         seen = f"dtype {array.dtype}"
         if array.dtype.kind in "OUS" and array.size:
-            odd = [str(v)[:40] for v in array.flat if not isinstance(v, Real)]
-            if odd:
-                seen += f", such as {odd[0]!r}"
+            odd = [repr(v)[:40] for v in array.ravel().tolist() if not isinstance(v, Real)]
+            seen += f", such as {odd[0]}" if odd else "; convert them with .astype(float)"
         raise error(f"{name} must be numbers; got {seen}")
     return array

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -68,8 +69,9 @@ def test_positions_are_found_by_id() -> None:
 
 
 def test_numbers_of_all_types_are_numbers() -> None:
-    column = [1, 2.5, True, np.float32(0.5), np.int8(3), Fraction(1, 4), None, float("nan")]
-    np.testing.assert_array_equal(as_numbers(column), [1, 2.5, 1, 0.5, 3, 0.25, np.nan, np.nan])
+    column = [1, 2.5, True, np.float32(0.5), np.int8(3), Fraction(1, 4), Decimal("0.1"), None]
+    np.testing.assert_array_equal(as_numbers(column), [1, 2.5, 1, 0.5, 3, 0.25, 0.1, np.nan])
+    np.testing.assert_array_equal(as_numbers([float("nan"), Decimal("nan")]), [np.nan, np.nan])
 
 
 def test_an_error_has_the_position_of_the_arm() -> None:

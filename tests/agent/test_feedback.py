@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -221,6 +223,18 @@ def test_outcomes_outside_of_the_range_are_refused_together() -> None:
     assert agent.learn(decision.id, {"a0": 1.0, "a1": 5.0, "a2": 0}).learned == ["a0", "a1", "a2"]
 
 
+def test_outcomes_are_as_pandas_and_databases_give_them() -> None:
+    agent = agent_with()
+    decision = agent.decide(arms())
+    column = pd.Series([0.5, None, None], index=["a0", "a1", "a2"], dtype="Float64")
+    assert agent.learn(decision.id, column.to_dict()).learned == ["a0"]
+    told = {"a0": Decimal("0.5"), "a1": Decimal("0.7"), "a2": Decimal("nan")}
+    assert agent.learn(decision.id, told).learned == ["a1"]
+    assert agent.learn(decision.id, {"a2": np.float32("nan")}).learned == []
+    with pytest.raises(OutcomeError, match=r"a dict .* such as series.to_dict\(\); got Series"):
+        agent.learn(decision.id, column)  # type: ignore[arg-type]
+
+
 def test_with_a_range_nothing_is_quarantined() -> None:
     agent = agent_with(outcome_range=(-np.inf, np.inf))
     for seed in range(10):
@@ -299,7 +313,9 @@ def test_observations_are_learned_unless_they_cannot_be_right() -> None:
     [
         ({"deadline": 0}, "deadline must be"),
         ({"default_outcome": 1.0}, "give deadline="),
-        ({"deadline": 1, "default_outcome": 7, "outcome_range": (0, 5)}, "in the outcome_range"),
+        ({"deadline": 1, "default_outcome": 7, "outcome_range": (0, 5)}, "between 0 and 5; got 7"),
+        ({"deadline": 1, "default_outcome": "x"}, "default_outcome must be a number"),
+        ({"deadline": 1, "default_outcome": np.nan}, "default_outcome must be a number"),
         ({"outcome_range": (5, 0)}, "outcome_range must be"),
         ({"outcome_range": 5}, "outcome_range must be"),
     ],

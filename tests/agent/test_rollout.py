@@ -249,7 +249,7 @@ def test_uniform_sets_of_a_top_k_are_counted_and_others_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["cheapest", {"sort": 3}, {"price": "sort"}, {"score": "x", "k": 1}]
+    "rule", ["cheapest", 3, ["sort"], {"sort": 3}, {"price": "sort"}, {"score": "x", "k": 1}]
 )
 def test_other_rules_are_refused(rule: object) -> None:
     with pytest.raises(InputError, match="baseline must be"):

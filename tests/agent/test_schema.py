@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -161,6 +162,7 @@ def test_a_number_that_did_not_vary_at_first_keeps_a_sensible_scale(constant: fl
         ),
         (Number(mean=0, scale=1, missing=False), [None], "expected a value"),
         (Boolean(), [2], "expected True or False; got 2"),
+        (Boolean(), [True, "yes"], "expected True or False; got 'yes'"),
         (Category(values=("a",)), [1.5], "expected a string or an integer; got 1.5"),
         (Category(values=("a",)), [["a"]], "expected a string or an integer"),
         (Vector(), [[1.0, 2.0], [1.0]], "expected a list of 2 numbers; got 1"),
@@ -280,6 +282,7 @@ def test_a_frame_and_a_dict_of_dicts_are_the_same_arms() -> None:
         ([datetime.datetime(2026, 1, 1), None, None], "timestamp"),
         ([True, None, False], "boolean"),
         ([1, None, 2.5], "number"),
+        ([Decimal("1.5"), None, Decimal(2)], "number"),
         ([[1, 2], None, (3, 4)], "list"),
         (np.array([1, 2, 3], dtype=np.int8), "number"),
     ],

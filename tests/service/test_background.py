@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from oclok.service import background, sharing
+from oclok.service import background, sharing, views
 from oclok.service.access import Access
 from oclok.service.background import Background
 from oclok.service.database import Database
@@ -50,6 +50,22 @@ def test_snapshots_are_made_and_hold_what_the_log_says(storage, make_arms, monke
         model.learner.posterior.predict(X).mean,
         atol=1e-9,
     )
+
+
+def test_a_service_that_stops_leaves_a_list_of_agents_as_they_are(storage, make_arms):
+    database = Database(storage)
+    database.migrate()
+    service = Service(database)
+    service.put_agent("a", {"oracle": {"kind": "TopK", "k": 2}})
+    work = Background(service, Access(database))
+    work.start()
+    try:
+        for seed in range(3):
+            service.decide("a", ASKED | {"arms": make_arms(np.random.default_rng(seed))})
+            until(lambda: service.log.agent("a").summary is not None)
+    finally:
+        work.stop()
+    assert views.stored(service.log.agent("a")).rounds == 3
 
 
 def test_a_worker_that_drops_a_model_lets_others_lead(storage, make_arms, tmp_path, monkeypatch):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from oclok import Client
-from oclok.errors import FeedbackError, InputError, OclokError
+from oclok.errors import FeedbackError, InputError, OclokError, OutcomeError
 from oclok.oracles import TopK
 from oclok.service import demo
 from oclok.service.cli import _database
@@ -164,6 +166,32 @@ def test_context_is_joined_to_every_arm(server):
         assert [arm["features"]["hour"] for arm in details["arms"]] == [3.0, 3.0]
         with pytest.raises(InputError, match="context and arms both have 'x'"):
             client.decide(arms, {"x": 3.0})
+
+
+def test_values_as_pandas_and_databases_give_them_are_taken(client):
+    column = pd.Series([Decimal("0.5"), pd.NA], index=["a0", "a1"], dtype=object)
+    arms = frame(np.random.default_rng(2), 2).assign(size=column)
+    decision = client.decide(arms)
+    first, second = decision.chosen
+    told = {first: Decimal("1.5"), second: pd.NA}
+    assert client.learn(decision.id, told).learned == [first]
+    assert len(client.decide(arms.assign(size=pd.NA)).chosen) == 2
+
+
+@pytest.mark.parametrize("wrong", [np.inf, 1j, b"x", [np.nan], ["x"], {}, pd.Timedelta("1h")])
+def test_a_value_that_json_does_not_have_is_refused_by_name(client, wrong):
+    arms = frame(np.random.default_rng(2), 2)
+    arms["size"] = pd.Series([1.0, wrong], index=arms.index, dtype=object)
+    with pytest.raises(InputError, match="feature 'size' of arm 'a1': expected a finite number"):
+        client.decide(arms)
+    with pytest.raises(InputError, match="feature 'hour' of the context: expected a finite"):
+        client.decide(arms.drop(columns="size"), {"hour": wrong})
+
+
+@pytest.mark.parametrize("wrong", ["1.0", [1.0], np.inf, 10**400, pd.Timestamp(0)])
+def test_an_outcome_that_is_no_number_is_refused_by_arm(client, wrong):
+    with pytest.raises(OutcomeError, match="the outcome of arm 'a0' must be"):
+        client.learn("d11", {"a0": wrong})
 
 
 def test_a_batch_is_decided_all_or_not_at_all(server):

@@ -215,6 +215,22 @@ def test_a_decision_shows_the_band_of_outcomes_beside_that_of_the_mean(page, wor
     assert sum(inside) >= 16  # of 20 with 95% each: fewer happen once in 10,000 times
 
 
+def test_the_legend_of_a_decision_has_the_colours_of_its_bands(page, world):
+    world.make().play(5)
+    page.open(f"{world.page}/decisions/d5")
+    until(lambda: page.all("svg.bands rect.outcome-band"))
+    for name in ("outcome-band", "mean-band"):
+        swatch, band = page.script(
+            """const of = (selector, part) => {
+                 const seen = getComputedStyle(document.querySelector(selector), part);
+                 return [part ? seen.backgroundColor : seen.fill, seen.opacity];
+               };
+               return [of(`.swatch.${arguments[0]}`, '::before'), of(`svg .${arguments[0]}`)];""",
+            name,
+        )
+        assert swatch == band
+
+
 def test_the_bands_of_a_decision_end_where_outcomes_do(page, world):
     world.make(outcome_range=[0, 0.5]).play(20, lambda: 0.0)  # nearly all are refused
     decision = world.decide()

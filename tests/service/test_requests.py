@@ -51,6 +51,18 @@ def test_malformed_bodies_are_refused_with_a_reason_and_change_nothing(server, a
     assert server.client.get(agent).json() == before
 
 
+def test_a_value_that_may_be_of_several_types_is_refused_with_what_it_may_be(server, agent):
+    item = {"decision": "d", "arm": "w1", "outcome": "good"}
+    answer = server.client.post(f"{agent}/outcomes", json=[item])
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == (
+        "body/0/outcome: Expected a number up to 1e+100, an object of such numbers, or null"
+    )
+    settings = {"oracle": {"kind": "TopK", "k": 1}, "features": {"city": 3}}
+    told = server.client.put("/v1/agents/kinds", json=settings).json()["detail"]
+    assert told == "body/features/city: Expected a kind, or an object with a kind"
+
+
 def replaced(body: object, rng: random.Random) -> bytes:
     """Return a body with a value that is wrong where it stands, or with one that is not known."""
     body = copy.deepcopy(body)

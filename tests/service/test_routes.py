@@ -159,7 +159,7 @@ def test_deadlines_pass_without_a_request(server, settings, make_arms):
     [
         ([], "arms"),
         ([{"id": "a", "features": {}}], "features"),
-        ([{"id": "a", "features": {"x": 1}}, {"id": "a", "features": {"x": 2}}], "distinct"),
+        ([{"id": "a", "features": {"x": 1}}, {"id": "a", "features": {"x": 2}}], "'a' is there"),
         ([{"id": "a", "features": {"skill": 1}}], "city"),
         ([{"id": "a", "features": {"skill": "x", "city": "Oslo"}}], "skill"),
         ([{"id": "a", "features": {"skill": 1e300, "city": "Oslo"}}], "features"),

@@ -530,6 +530,9 @@ class Agent(Persistent):
     ) -> tuple[Oracle, IntArray, IntArray]:
         """Return the oracle of a decision on these arms; positions of those in and excluded."""
         included, excluded = arms.positions(include, "include"), arms.positions(exclude, "exclude")
+        both = np.intersect1d(included, excluded)
+        if both.size:
+            raise InputError(f"arm {arms.ids[both[0]]!r} is in both include and exclude")
         made = as_oracle(oracle, self.oracle)
         if made.columns:
             made = made.resolve(arms.column)

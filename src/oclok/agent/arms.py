@@ -228,7 +228,12 @@ def as_numbers(column: Column) -> FloatArray:
 
 def as_booleans(column: Column) -> FloatArray:
     """Return truth values as 0.0 and 1.0, shape (M,); NaN where missing."""
-    x = as_numbers(column)
+    try:
+        x = as_numbers(column)
+    except ColumnError as reason:
+        place = reason.position
+        seen = "" if place is None else f"; got {_short(column[place])}"
+        raise ColumnError(f"expected True or False{seen}", place) from None
     wrong = ~((x == 0) | (x == 1) | np.isnan(x))
     if wrong.any():
         position = int(np.argmax(wrong))
@@ -303,7 +308,7 @@ def _is_plain(column: Column, types: tuple[type, ...]) -> bool:
 def _as_number(value: Any, position: int) -> float:
     if is_missing(value):
         return np.nan
-    if isinstance(value, Real | np.bool_):
+    if isinstance(value, Real | Decimal | np.bool_):
         try:
             return float(value)
         except OverflowError:

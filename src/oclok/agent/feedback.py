@@ -17,19 +17,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from oclok.agent.arms import ArmId, as_id
+from oclok.agent.arms import ArmId, as_id, is_missing
 from oclok.agent.decisions import KNOWN, Decisions, Record, Status
 from oclok.agent.plausibility import implausible
 from oclok.errors import FeedbackError, InputError, OclokError, OutcomeError
 from oclok.persistence import Persistent
 from oclok.policies import Policy
 from oclok.typing import BoolArray, FloatArray, IntArray
-from oclok.validation import LARGEST_OUTCOME, as_outcomes, as_positive, as_range
+from oclok.validation import LARGEST_OUTCOME, as_positive, as_range
 
 #: Settled decisions whose outcomes can still be repeated and corrected.
 REMEMBERED = 100_000
@@ -89,10 +90,11 @@ class Feedback(Persistent):
         if default_outcome is not None:
             if deadline is None:
                 raise InputError("default_outcome is learned after a deadline; give deadline=, too")
-            low, high = self.outcome_range or (-math.inf, math.inf)
-            if not low <= float(as_outcomes([default_outcome], 1)[0]) <= high:
+            low, high = self._limits
+            if not (isinstance(default_outcome, Real) and low <= default_outcome <= high):
                 raise InputError(
-                    f"default_outcome must be in the outcome_range; got {default_outcome!r}"
+                    f"default_outcome must be a number between {low:g} and {high:g}; "
+                    f"got {default_outcome!r}"
                 )
             default_outcome = float(default_outcome)
         self.deadline, self.default_outcome = deadline, default_outcome
@@ -257,30 +259,44 @@ class Feedback(Persistent):
     def _checked(self, record: Record, outcomes: Mapping[ArmId, float | None]) -> dict[int, float]:
         """Return outcomes by position among the chosen arms, without those not seen."""
         if not isinstance(outcomes, Mapping):
-            raise OutcomeError(f"outcomes must be a dict {{arm id: outcome}}; got {outcomes!r}")
+            raise OutcomeError(
+                "outcomes must be a dict {arm id: outcome}, such as series.to_dict(); "
+                f"got {type(outcomes).__name__}"
+            )
         checked: dict[int, float] = {}
         for arm, outcome in outcomes.items():
             place = _place(record, arm)
-            if outcome is None:
-                continue
-            if not isinstance(outcome, Real | np.bool_):
-                raise OutcomeError(f"the outcome of arm {arm!r} must be a number; got {outcome!r}")
-            try:
-                value = float(outcome)
-            except OverflowError:  # an integer beyond all floats
-                value = math.inf if outcome > 0 else -math.inf
+            value = as_outcome(arm, outcome)
             if not math.isnan(value):
                 self._check_range(arm, value)
                 checked[place] = value
         return checked
 
-    def _check_range(self, arm: ArmId, outcome: Any) -> None:
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """The lowest and the highest outcome that is taken."""
         low, high = self.outcome_range or (-LARGEST_OUTCOME, LARGEST_OUTCOME)
-        low, high = max(low, -LARGEST_OUTCOME), min(high, LARGEST_OUTCOME)
+        return max(low, -LARGEST_OUTCOME), min(high, LARGEST_OUTCOME)
+
+    def _check_range(self, arm: ArmId, outcome: Any) -> None:
+        low, high = self._limits
         if not low <= outcome <= high:
             raise OutcomeError(
                 f"the outcome of arm {arm!r} must be between {low:g} and {high:g}; got {outcome!r}"
             )
+
+
+def as_outcome(arm: ArmId, outcome: Any) -> float:
+    """Return an outcome as a float; NaN where it was not seen, infinite beyond all floats."""
+    if is_missing(outcome):
+        return math.nan
+    is_number = isinstance(outcome, Real | Decimal | np.bool_)
+    if not is_number:
+        raise OutcomeError(f"the outcome of arm {arm!r} must be a number; got {outcome!r}")
+    try:
+        return float(outcome)
+    except OverflowError:  # an integer
+        return math.inf if outcome > 0 else -math.inf
 
 
 def _place(record: Record, arm: ArmId) -> int:

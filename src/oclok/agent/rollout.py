@@ -168,8 +168,8 @@ class Baseline(Persistent):
     """A rule, in one of the forms above, that chooses among the feasible sets of a decision."""
 
     def __init__(self, rule: str | Mapping[str, Any]) -> None:
-        self.rule = rule if isinstance(rule, str) else dict(rule)
-        form = rule if isinstance(rule, str) else {key: type(v) for key, v in rule.items()}
+        self.rule = dict(rule) if isinstance(rule, Mapping) else rule
+        form = {key: type(v) for key, v in rule.items()} if isinstance(rule, Mapping) else rule
         if form not in FORMS:
             raise InputError(
                 'baseline must be "chosen", "uniform", {"sort": column}, {"sort": column, '

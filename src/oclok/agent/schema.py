@@ -23,6 +23,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -55,6 +56,8 @@ MOST_VALUES = 64
 #: Texts of which more than this share are distinct, among at least IDENTIFIER_ARMS arms, are names
 #: of things and say nothing of other arms.
 IDENTIFIER_SHARE, IDENTIFIER_ARMS = 0.95, 20
+#: Types of which a column of numbers may be; Decimal is what databases return.
+NUMBERS = (int, float, Decimal, np.number, np.bool_)
 
 
 class Schema(Persistent):
@@ -467,7 +470,7 @@ def _inferred(column: Column) -> Feature:
         return Category()
     if types <= {bool, np.bool_}:
         return Boolean()
-    if not are_labels and all(issubclass(t, int | float | np.number | np.bool_) for t in types):
+    if not are_labels and all(issubclass(t, NUMBERS) for t in types):
         return Number()
     if not are_labels and all(is_time(value) for value in values):
         return Timestamp()

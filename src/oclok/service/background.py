@@ -65,6 +65,11 @@ class Background:
         for thread in self._threads:
             thread.join(timeout=5)
         self._sharing.lead_only(())
+        try:
+            for replica in self._service.replicas:
+                self._summarise(replica, 0.0)
+        except (sa.exc.SQLAlchemyError, OclokError) as reason:
+            LOGGER.warning("the database cannot be reached: %s", reason)
 
     def _learn(self) -> None:
         while not self._stop.is_set():

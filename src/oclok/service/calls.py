@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -12,12 +13,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from oclok.agent.arms import ArmId, as_arms
+from oclok.agent.arms import ArmId, Arms, as_arms, as_numbers, is_missing
 from oclok.agent.decision import AgentDecision
 from oclok.agent.explanation import ArmExplanation, Evidence, Explanation
-from oclok.agent.feedback import Learned
+from oclok.agent.feedback import Learned, as_outcome
 from oclok.agent.health import Finding
-from oclok.errors import FeedbackError
+from oclok.errors import ColumnError, FeedbackError, InputError, OutcomeError
 from oclok.oracles.base import Oracle
 
 R = TypeVar("R")
@@ -82,7 +83,7 @@ class Calls:
         """Choose among `arms`, a DataFrame indexed by arm id or `{id: {feature: value}}`."""
         body = {
             "arms": _arms(arms),
-            "context": None if context is None else {k: _value(v) for k, v in context.items()},
+            "context": None if context is None else _context(context),
             "oracle": None if oracle is None else _form(oracle),
             "include": list(include),
             "exclude": list(exclude),
@@ -104,7 +105,7 @@ class Calls:
         if not isinstance(decision_id, str):
             raise FeedbackError(f"expected the id of a decision, decision.id; got {decision_id!r}")
         items = [
-            {"decision": decision_id, "arm": arm, "outcome": _number(y), "correct": correct}
+            {"decision": decision_id, "arm": arm, "outcome": _outcome(arm, y), "correct": correct}
             for arm, y in outcomes.items()
         ]
         return Call("POST", "/outcomes", _learned, items)
@@ -112,7 +113,7 @@ class Calls:
     def observe(self, arms: Any, outcomes: Iterable[float]) -> Call[None]:
         """Learn from the past: `arms`, as for `decide`, and the outcome of each."""
         items = [
-            {"features": arm["features"], "outcome": float(y)}
+            {"features": arm["features"], "outcome": _outcome(arm["id"], y)}
             for arm, y in zip(_arms(arms), outcomes, strict=True)
         ]
         return Call("POST", "/observations", _nothing, items, key=secrets.token_hex(12))
@@ -221,31 +222,65 @@ def _form(oracle: Oracle | Mapping[str, Any]) -> dict[str, Any]:
 def _arms(arms: Any) -> list[dict[str, Any]]:
     """Return arms as the service takes them."""
     offered = as_arms(arms)
-    columns = {name: _plain(offered.column(name)) for name in offered.names}
+    columns = {name: _column(name, offered) for name in offered.names}
     return [
         {"id": arm, "features": {name: values[place] for name, values in columns.items()}}
         for place, arm in enumerate(offered.ids)
     ]
 
 
-def _plain(column: Any) -> list[Any]:
+def _column(name: str, arms: Arms) -> list[Any]:
     """Return a column as values that JSON has; times as ISO 8601, missing ones as null."""
+    column = arms.column(name)
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
         return [None if np.isnat(time_) else str(time_) for time_ in column]
-    return [_value(value) for value in (column.tolist() if hasattr(column, "tolist") else column)]
+    values: list[Any] = []
+    try:
+        for value in column.tolist() if isinstance(column, np.ndarray) else column:
+            values.append(_value(value))
+    except ColumnError as reason:
+        arm = arms.ids[len(values)]
+        raise InputError(f"feature {name!r} of arm {arm!r}: {reason}") from None
+    return values
+
+
+def _context(context: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in context.items():
+        try:
+            values[name] = _value(value)
+        except ColumnError as reason:
+            raise InputError(f"feature {name!r} of the context: {reason}") from None
+    return values
 
 
 def _value(value: Any) -> Any:
+    """Return a value as JSON has it."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    if isinstance(value, float) and math.isnan(value):
+    if is_missing(value):
         return None
-    if isinstance(value, list | tuple):
-        return [float(item) for item in value]
-    return value.isoformat() if hasattr(value, "isoformat") else value
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    is_list = isinstance(value, list | tuple)
+    try:
+        x = as_numbers(list(value) if is_list else [value])
+    except ColumnError:
+        x = np.array([np.nan])
+    if np.isnan(x).any():
+        raise ColumnError(
+            "expected a finite number, a truth value, a text, a time, or a list of numbers; "
+            f"got {value!r}"
+        )
+    return x.tolist() if is_list else float(x[0])
 
 
-def _number(outcome: Any) -> Any:
+def _outcome(arm: ArmId, outcome: Any) -> Any:
     if isinstance(outcome, Mapping):
-        return {measure: float(value) for measure, value in outcome.items()}
-    return None if outcome is None or math.isnan(outcome) else float(outcome)
+        return {measure: _outcome(arm, value) for measure, value in outcome.items()}
+    y = as_outcome(arm, outcome)
+    if math.isinf(y):
+        raise OutcomeError(f"the outcome of arm {arm!r} must be finite; got {outcome!r}")
+    return None if math.isnan(y) else y

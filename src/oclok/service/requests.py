@@ -66,6 +66,10 @@ Features = Annotated[
 ]
 Share = Annotated[float, Field(gt=0, lt=1)]
 Measures = Annotated[dict[FeatureName, Number], Field(min_length=1)]
+Outcome = Annotated[
+    Number | Measures | None,
+    Expected(f"Expected a number up to {LARGEST_OUTCOME:g}, an object of such numbers, or null"),
+]
 
 
 def _json(value: Any) -> Any:
@@ -95,7 +99,12 @@ OracleForm = Annotated[
     ),
 ]
 FeatureForms = Annotated[
-    dict[FeatureName, str | dict[str, JsonValue]],
+    dict[
+        FeatureName,
+        Annotated[
+            str | dict[str, JsonValue], Expected("Expected a kind, or an object with a kind")
+        ],
+    ],
     AfterValidator(_json),
     Field(min_length=1, max_length=MOST_FEATURES),
     Described(dict[str, openapi.FeatureKind | openapi.FeatureForm]),
@@ -232,7 +241,7 @@ class OutcomeItem(Strict):
 
     decision: DecisionId
     arm: ArmId
-    outcome: Number | Measures | None = Field(
+    outcome: Outcome = Field(
         None, description="Null if unseen; an object is weighed by the agent.", examples=[4.2]
     )
     correct: bool = Field(False, description="Replace the outcome sent before.")

@@ -7,6 +7,7 @@ import math
 import secrets
 import threading
 import time
+from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -188,7 +189,8 @@ class Service:
         """Return the event of a decision that is not committed yet, the decision, and its body."""
         by_id = {arm["id"]: arm["features"] for arm in request["arms"]}
         if len(by_id) < len(request["arms"]):
-            raise InputError("arm ids must be distinct; one is there more than once")
+            [(twice, _)] = Counter(arm["id"] for arm in request["arms"]).most_common(1)
+            raise InputError(f"arm ids must be distinct; {twice!r} is there more than once")
         arms = as_arms(by_id).joined(request.get("context"))
         oracle, turn = self._oracle(replica, request)
         decision = request["id"] or secrets.token_hex(12)

@@ -53,6 +53,15 @@ def test_shares_of_runs_have_exact_binomial_intervals(make_results, good, repeat
     assert finding.holds is (True if ends.low >= 0.95 else False if ends.high < 0.95 else None)
 
 
+def test_times_are_read_in_milliseconds_and_compared_with_minutes(make_results):
+    results = make_results("movies", repeats=2)
+    policy = results["policy"].iloc[0]
+    finding = checks.takes_more_than(1, policy).measure(Scores(results.assign(seconds=0.25)))
+    assert finding.measured == f"{policy}, ms per round: 250 (250 to 250)"
+    assert finding.holds is False
+    assert checks.takes_more_than(1, policy).measure(Scores(results.assign(seconds=61.0))).holds
+
+
 def test_twice_as_fast_and_twice_the_reward_are_found(make_results):
     results = make_results("movies", repeats=4)
     one, other = list(dict.fromkeys(results["policy"]))[:2]

@@ -54,3 +54,8 @@ def test_the_unit_of_equal_outcomes_is_their_size():
     assert unit_of(np.array([3.0, 3.0])) == 3.0
     assert unit_of(np.zeros(2)) == 1.0
     assert unit_of(np.array([-1.0, 1.0])) == 1.0
+
+
+def test_the_unit_of_outcomes_that_differ_is_their_spread_however_far_from_0_they_are():
+    assert unit_of(1e11 + np.array([-1.0, 1.0])) == 1.0
+    assert unit_of(np.full(7, 0.1)) == 0.1  # the mean of which is rounded

@@ -184,8 +184,8 @@ def takes_more_than(minutes: float, policy: str) -> Check:
     """Check that the last rounds of `policy` take more than some minutes each."""
 
     def measure(scores: Scores) -> Finding:
-        times = scores.milliseconds(policy, after=0.9) / 6e4
-        return every([quantity(f"{policy}, minutes per round", times, minutes, form=".2g")])
+        times = scores.milliseconds(policy, after=0.9)
+        return every([quantity(f"{policy}, ms per round", times, minutes * 6e4, form=".3g")])
 
     return Check(f"median of the last tenth of rounds above {minutes:g} min", measure)
 

@@ -81,7 +81,7 @@ def unit_of(y: FloatArray) -> float:
     """
     std = max(float(y.std()), float(y[:EARLY].std()))
     size = float(np.abs(y).max())
-    return std if std > 1e-9 * size else size or 1.0
+    return std if std > 1e-12 * size else size or 1.0
 
 
 def sampled(
