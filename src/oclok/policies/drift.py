@@ -12,7 +12,7 @@ better. In a world that does not move, what was learned helps: the challenger lo
 outcomes, and nothing has changed.
 
 A world that moves slowly raises no alarm. So there are challengers without one, in which the past
-counts less, but does count: soon after one has won, and ever more rarely while they lose.
+counts less, but does count: as soon as one has won, and ever more rarely while they lose.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ LEAST, LATEST = 50, 15
 #: Squared residuals count at most CAP; an alarm needs a mean above ALARM.
 CAP, ALARM = 9.0, 2.5
 #: Weight of all outcomes so far in a challenger after an alarm, and in one without.
-FORGOTTEN, FADED = 1e-3, 0.2
-#: Nats by which they win; by which they lose; and after how many outcomes they have lost anyway.
-ALARMED, UNASKED, LOST, MOST = 4.0, 5.0, -4.0, 100
-#: Outcomes before the first challenger without an alarm, and before the next one once one has won;
-#: and the factor of the number of outcomes when one has not.
-FIRST, SOON, GROWTH = 200, 50, 1.5
+FORGOTTEN, FADED = 1e-3, 0.3
+#: Nats by which they win or lose; and after how many outcomes they have lost anyway.
+WON, LOST, MOST = 4.0, -4.0, 100
+#: Outcomes before the first challenger without an alarm, and the factor by which the number of
+#: outcomes has to grow for the next one when one has lost.
+FIRST, GROWTH = 200, 1.5
 #: The wait for the next alarm doubles with each challenger that lost, up to this share of N.
 LONGEST_WAIT = 0.25
 
@@ -66,9 +66,9 @@ class DriftWatch(Persistent):
             gains = _gains(foreseen.mean, posterior, contexts, outcomes)
             self._lead += float(np.clip(gains, -1.0, 1.0).sum())
             self._seen += len(outcomes)
-            if self._lead >= (ALARMED if self._is_alarmed else UNASKED):
+            if self._lead >= WON:
                 self._reset(LATEST)
-                self._age, self._due = 0, SOON
+                self._age = self._due = 0
                 challenger.is_resting = False
                 return challenger
             if self._lead > LOST and self._seen < MOST:
