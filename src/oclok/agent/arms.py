@@ -26,6 +26,8 @@ from oclok.validation import LARGEST_CONTEXT
 ArmId: TypeAlias = str | int
 #: A column: a NumPy array with a dtype of its own, or a list of Python values.
 Column: TypeAlias = "np.ndarray[Any, Any] | list[Any]"
+#: Types of one number; Decimal is what databases return.
+NUMBERS: tuple[Any, ...] = (Real, Decimal, np.bool_)
 #: Rows of a DataFrame up to which it is quicker to read all cells at once than column by column.
 MOST_BY_CELL = 256
 #: The first Monday of NumPy's calendar: hours are counted from it.
@@ -308,7 +310,7 @@ def _is_plain(column: Column, types: tuple[type, ...]) -> bool:
 def _as_number(value: Any, position: int) -> float:
     if is_missing(value):
         return np.nan
-    if isinstance(value, Real | Decimal | np.bool_):
+    if isinstance(value, NUMBERS):
         try:
             return float(value)
         except OverflowError:

@@ -17,13 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from oclok.agent.arms import ArmId, as_id, is_missing
+from oclok.agent.arms import NUMBERS, ArmId, as_id, is_missing
 from oclok.agent.decisions import KNOWN, Decisions, Record, Status
 from oclok.agent.plausibility import implausible
 from oclok.errors import FeedbackError, InputError, OclokError, OutcomeError
@@ -290,8 +289,7 @@ def as_outcome(arm: ArmId, outcome: Any) -> float:
     """Return an outcome as a float; NaN where it was not seen, infinite beyond all floats."""
     if is_missing(outcome):
         return math.nan
-    is_number = isinstance(outcome, Real | Decimal | np.bool_)
-    if not is_number:
+    if not isinstance(outcome, NUMBERS):
         raise OutcomeError(f"the outcome of arm {arm!r} must be a number; got {outcome!r}")
     try:
         return float(outcome)

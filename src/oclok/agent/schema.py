@@ -56,8 +56,8 @@ MOST_VALUES = 64
 #: Texts of which more than this share are distinct, among at least IDENTIFIER_ARMS arms, are names
 #: of things and say nothing of other arms.
 IDENTIFIER_SHARE, IDENTIFIER_ARMS = 0.95, 20
-#: Types of which a column of numbers may be; Decimal is what databases return.
-NUMBERS = (int, float, Decimal, np.number, np.bool_)
+#: Types of the values by which a column is taken for one of numbers.
+NUMERIC = (int, float, Decimal, np.number, np.bool_)
 
 
 class Schema(Persistent):
@@ -108,7 +108,7 @@ class Schema(Persistent):
         """Return a schema for arms like these; any value may be missing later."""
         if not arms.names:
             raise InputError("arms must have a feature each; they have no column")
-        kinds = _for_each(arms.names, arms, lambda name, column: _inferred(column))
+        kinds = for_each(arms.names, arms, lambda name, column: _inferred(column))
         if all(isinstance(kind, Ignored) for kind in kinds.values()):
             kinds = dict.fromkeys(kinds, Category())  # names are better than nothing
         return cls(kinds).fitted(arms)
@@ -116,7 +116,7 @@ class Schema(Persistent):
     def fitted(self, arms: Arms, also: frozenset[str] = frozenset()) -> Schema:
         """Return the schema with what its features lack taken from `arms`; `also`: see `encode`."""
         self._check_names(arms, also)
-        fitted = _for_each(self.features, arms, lambda name, c: self.features[name].fitted(c))
+        fitted = for_each(self.features, arms, lambda name, c: self.features[name].fitted(c))
         schema = Schema(fitted)
         if not schema.dimension:
             raise InputError(f"arms must have a feature that is not ignored; got {schema!r}")
@@ -158,7 +158,7 @@ class Schema(Persistent):
         return f"Schema({kinds})"
 
     def _read(self, names: list[str], arms: Arms) -> list[Any]:
-        return list(_for_each(names, arms, lambda n, c: self.features[n].read(c)).values())
+        return list(for_each(names, arms, lambda n, c: self.features[n].read(c)).values())
 
     def _check_names(self, arms: Arms, also: frozenset[str]) -> None:
         names = set(arms.names)
@@ -426,7 +426,7 @@ KINDS: dict[str, type[Feature]] = {
 }
 
 
-def _for_each(names: Any, arms: Arms, make: Callable[[str, Column], Any]) -> dict[str, Any]:
+def for_each(names: Any, arms: Arms, make: Callable[[str, Column], Any]) -> dict[str, Any]:
     """Return what `make` makes of each column; an error names the feature and the arm."""
     made = {}
     for name in names:
@@ -470,7 +470,7 @@ def _inferred(column: Column) -> Feature:
         return Category()
     if types <= {bool, np.bool_}:
         return Boolean()
-    if not are_labels and all(issubclass(t, NUMBERS) for t in types):
+    if not are_labels and all(issubclass(t, NUMERIC) for t in types):
         return Number()
     if not are_labels and all(is_time(value) for value in values):
         return Timestamp()

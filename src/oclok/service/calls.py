@@ -13,11 +13,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from oclok.agent.arms import ArmId, Arms, as_arms, as_numbers, is_missing
+from oclok.agent.arms import ArmId, Column, as_arms, as_numbers, is_missing
 from oclok.agent.decision import AgentDecision
 from oclok.agent.explanation import ArmExplanation, Evidence, Explanation
 from oclok.agent.feedback import Learned, as_outcome
 from oclok.agent.health import Finding
+from oclok.agent.schema import for_each
 from oclok.errors import ColumnError, FeedbackError, InputError, OutcomeError
 from oclok.oracles.base import Oracle
 
@@ -222,26 +223,19 @@ def _form(oracle: Oracle | Mapping[str, Any]) -> dict[str, Any]:
 def _arms(arms: Any) -> list[dict[str, Any]]:
     """Return arms as the service takes them."""
     offered = as_arms(arms)
-    columns = {name: _column(name, offered) for name in offered.names}
+    columns = for_each(offered.names, offered, lambda name, column: _plain(column))
     return [
         {"id": arm, "features": {name: values[place] for name, values in columns.items()}}
         for place, arm in enumerate(offered.ids)
     ]
 
 
-def _column(name: str, arms: Arms) -> list[Any]:
+def _plain(column: Column) -> list[Any]:
     """Return a column as values that JSON has; times as ISO 8601, missing ones as null."""
-    column = arms.column(name)
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
         return [None if np.isnat(time_) else str(time_) for time_ in column]
-    values: list[Any] = []
-    try:
-        for value in column.tolist() if isinstance(column, np.ndarray) else column:
-            values.append(_value(value))
-    except ColumnError as reason:
-        arm = arms.ids[len(values)]
-        raise InputError(f"feature {name!r} of arm {arm!r}: {reason}") from None
-    return values
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    return [_value(value, position) for position, value in enumerate(values)]
 
 
 def _context(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,7 +248,7 @@ def _context(context: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _value(value: Any) -> Any:
+def _value(value: Any, position: int | None = None) -> Any:
     """Return a value as JSON has it."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
@@ -272,7 +266,8 @@ def _value(value: Any) -> Any:
     if np.isnan(x).any():
         raise ColumnError(
             "expected a finite number, a truth value, a text, a time, or a list of numbers; "
-            f"got {value!r}"
+            f"got {value!r}",
+            position,
         )
     return x.tolist() if is_list else float(x[0])
 
