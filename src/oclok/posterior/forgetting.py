@@ -134,8 +134,9 @@ class ForgettingPosterior(WrappingPosterior):
         if self._next is None:
             if len(self) <= self._kept * (1 + SURPLUS):
                 return
-            self._surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
-            if self.window is not None:
+            if self.window is None:
+                self._surplus = int(np.count_nonzero(self.observations.weights < LEAST_WEIGHT))
+            else:
                 self._surplus = len(self) - self.window
             if self._surplus == 0:
                 self._kept = len(self)

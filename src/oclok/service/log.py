@@ -193,12 +193,11 @@ class Log:
 
     def has_reduced(self, agent: int) -> bool:
         """Return whether retention has reduced decisions of an agent."""
-        return bool(self._events("reduced = 1 LIMIT 1", agent))
+        return self._has("reduced = 1", agent)
 
     def has_before(self, agent: int, when: float) -> bool:
         """Return whether there are decisions before a time that retention has not reduced."""
-        old = "kind = 'decision' AND reduced = 0 AND time < :when LIMIT 1"
-        return bool(self._events(old, agent, when=when))
+        return self._has("kind = 'decision' AND reduced = 0 AND time < :when", agent, when=when)
 
     def snapshot(self, agent: int) -> tuple[int, bytes] | None:
         """Return the number of the event that a snapshot was made after, and the snapshot."""
@@ -223,6 +222,10 @@ class Log:
         with self.database.write() as connection:
             connection.detach()  # closed at the end: SQLite would keep a copy for the next time
             execute(connection, sql, agent=agent, seq=seq, now=time.time(), content=content)
+
+    def _has(self, where: str, agent: int, **values: Any) -> bool:
+        sql = f"SELECT 1 FROM events WHERE agent = :agent AND {where} LIMIT 1"
+        return bool(self.database.rows(sql, agent=agent, **values))
 
     def _events(self, where: str, agent: int, **values: Any) -> list[Event]:
         sql = f"SELECT {EVENT} FROM events WHERE agent = :agent AND {where}"

@@ -39,12 +39,17 @@ def _served(request: Request, name: str) -> Response:
     found = _files().get(name)
     if found is None:
         raise HTTPException(404, f"there is no file {name!r}")
+    content, tag = found
     kind = f"{KINDS[Path(name).suffix[1:]]}; charset=utf-8"
-    return packed(request, etag(found), kind, lambda: found)
+    return packed(request, tag, kind, lambda: content)
 
 
 @cache
-def _files() -> dict[str, bytes]:
-    """Return the content of every file by its path."""
-    files = [path for path in STATIC.rglob("*") if path.suffix[1:] in KINDS]
-    return {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in files}
+def _files() -> dict[str, tuple[bytes, str]]:
+    """Return content and entity tag of every file by its path."""
+    found = {}
+    for path in STATIC.rglob("*"):
+        if path.suffix[1:] in KINDS:
+            content = path.read_bytes()
+            found[path.relative_to(STATIC).as_posix()] = content, etag(content)
+    return found

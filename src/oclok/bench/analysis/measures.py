@@ -79,8 +79,8 @@ def milliseconds(results: pd.DataFrame) -> pd.DataFrame:
 def smooth_quartiles(values: pd.DataFrame) -> pd.DataFrame:
     """Return `low`, `middle` and `high` quartiles over repeats by round, as running medians."""
     grouped = values.groupby([*_CURVE, "round"])["value"]
-    levels = {"low": 0.25, "middle": 0.5, "high": 0.75}
-    quartiles = pd.DataFrame({name: grouped.quantile(level) for name, level in levels.items()})
+    quartiles = grouped.quantile(np.array([0.25, 0.5, 0.75])).unstack()
+    quartiles.columns = pd.Index(["low", "middle", "high"])
     windows = quartiles.groupby(level=_CURVE, group_keys=False)
     return windows.apply(lambda rows: rows.rolling(SMOOTHING, center=True, min_periods=1).median())
 

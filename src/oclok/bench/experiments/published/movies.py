@@ -76,9 +76,11 @@ class PublishedMovies(Movies):
         contexts = np.pad(self._contexts(movies, profiles[users]), unwritten)
         if self.most_genres:
             contexts *= 10 / self._ratings.genres.sum(axis=1).max()
-        oracle = Coverage(left, right, self._k)
-        if self.shared_numbers:
-            oracle = SharedNumbers(left, right, self._k, solving)
+        oracle = (
+            SharedNumbers(left, right, self._k, solving)
+            if self.shared_numbers
+            else Coverage(left, right, self._k)
+        )
         return Round(contexts[:, None], mean_outcome(contexts), oracle, bernoulli)
 
 
