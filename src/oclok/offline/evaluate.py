@@ -44,9 +44,10 @@ def evaluate(log: Log, policy: str | Policy = "greedy", level: float = 0.95) -> 
     learner.observe(*train.observations)
     rewards, rounds = np.array([current.reward for current in test]), len(test)
     assumes = "rounds are independent draws from one world"
-    value, ends = float(rewards.mean()), interval_of_mean(rewards, rounds - 1, level)
-    numbers = (value, *ends, level, rounds, rounds, float(rounds))
-    logged = Estimate("as logged", *numbers, assumes)
+    ends = interval_of_mean(rewards, rounds - 1, level)
+    logged = Estimate(
+        "as logged", float(rewards.mean()), *ends, level, rounds, rounds, float(rounds), assumes
+    )
     match: Match = "arms"
     if not all(current.is_sum and current.propensities is not None for current in test):
         match = "super_arm"

@@ -72,8 +72,15 @@ def model_opinion(
     doubt = OverlapWarning(
         f"the model has seen next to nothing like {share:.0%} of the policy's base arms"
     )
-    method = f"a model's opinion ({type(posterior).__name__})"
-    assumes = "the kernel and the noise of the model are right: this is no measurement"
-    doubts = (doubt,) if share > MOST_STRANGE else ()
-    numbers = (value, lower, upper, level, len(log), 0, math.nan)
-    return Estimate(method, *numbers, assumes, doubts)
+    return Estimate(
+        f"a model's opinion ({type(posterior).__name__})",
+        value,
+        lower,
+        upper,
+        level,
+        len(log),
+        0,
+        math.nan,
+        "the kernel and the noise of the model are right: this is no measurement",
+        (doubt,) if share > MOST_STRANGE else (),
+    )

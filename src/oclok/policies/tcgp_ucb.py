@@ -86,9 +86,11 @@ class TCGPUCB(OClokUCB):
         groups = as_posterior(group_kernel, group_noise_std, group_posterior, prefix="group_")
         if groups is rewards:
             raise InputError("posterior and group_posterior must be two; got the same one twice")
-        dimensions = {rewards.dimension, groups.dimension} - {None}
-        if len(dimensions) > 1:
-            raise InputError(f"the two posteriors must be of one dimension; got {dimensions}")
+        if len({rewards.dimension, groups.dimension} - {None}) > 1:
+            raise InputError(
+                f"posterior and group_posterior must be of one dimension; got {rewards.dimension} "
+                f"and {groups.dimension}"
+            )
         self.group_posterior = groups
         self._dimension = self._dimension or groups.dimension
         self._grouped: list[int] = []  # rounds with groups that were pending at the last select

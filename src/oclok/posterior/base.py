@@ -159,11 +159,17 @@ class Posterior(Persistent, ABC):
         self._relearn(X, y, rate * weights)
 
     def screen(self, contexts: ContextsLike) -> Prediction:
-        """Return a quick prediction of many contexts (M, D); `Prediction.sharpen` completes it."""
+        """Return a quick prediction of many contexts (M, D), of which few will matter.
+
+        It may be less certain than `predict`; `Prediction.sharpen` makes up for that.
+        """
         return self.predict(contexts)
 
     def offer(self, contexts: ContextsLike) -> None:
-        """Note contexts (M, D) that were available, chosen or not: later ones may be a basis."""
+        """Note which contexts (M, D) were available, chosen or not; changes no answer.
+
+        Some posteriors later choose basis functions or scales among them.
+        """
 
     def maintain(self) -> None:
         """Do pending work now, so that later calls need not."""
@@ -187,7 +193,11 @@ class Posterior(Persistent, ABC):
         return -math.inf, math.inf
 
     def is_doubtful(self, prediction: Prediction) -> bool:
-        """Return whether a kernel learned from chosen arms may hide what `prediction` lacks."""
+        """Return whether there may be more to find than `prediction` shows.
+
+        A posterior with a given kernel is not; one that learns it from arms that were chosen by it
+        may be.
+        """
         return False
 
     @property

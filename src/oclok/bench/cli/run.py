@@ -128,8 +128,9 @@ def run(
     if experiment == OWN_DATA:
         chosen = table_experiment(data, k, round_column, outcome_column, _split(features))
     elif k is not None or features:
-        option = "features" if features else "k"
-        raise ExperimentError(f"{experiment} takes no --{option}; leave it out")
+        raise ExperimentError(
+            f"{experiment} takes no --{'features' if features else 'k'}; leave it out"
+        )
     else:
         chosen = find_experiment(experiment, EXPERIMENTS)
     if help_:
@@ -142,15 +143,22 @@ def run(
     if as_published or quirk:
         chosen = quirks.as_published(chosen, quirk or ())
         home /= "+".join(quirk) if quirk else quirks.FOLDER
-    size: dict[str, Any] = {"rounds": rounds, "repeats": repeats, "seed": seed, "quick": quick}
-    path = None if data is None else str(data.resolve())
-    settings = chosen.settings(**size, policies=_split(policies), data=path, oracle=oracle)
+    settings = chosen.settings(
+        rounds=rounds,
+        repeats=repeats,
+        seed=seed,
+        policies=_split(policies),
+        quick=quick,
+        data=None if data is None else str(data.resolve()),
+        oracle=oracle,
+    )
     if reference is not None:
         (reference,) = chosen.settings(policies=[reference]).policies
     folder = output or home / chosen.name
-    how: dict[str, Any] = {"fresh": fresh, "jobs": jobs, "cluster": cluster}
     with _interruptible(folder):
-        _run_and_report(chosen, settings, folder, reference, **how)
+        _run_and_report(
+            chosen, settings, folder, reference, fresh=fresh, jobs=jobs, cluster=cluster
+        )
 
 
 def paper(
@@ -179,11 +187,15 @@ def paper(
         if names:
             place = folder / quirks.FOLDER / experiment.name
             planned.append((place, quirks.as_published(experiment, names)))
-    size: dict[str, Any] = {"rounds": rounds, "repeats": repeats, "seed": seed, "quick": quick}
     with _interruptible(folder):
         for place, experiment in planned:
-            own = oracle if "oracle" in experiment.options else None
-            settings = experiment.settings(**size, oracle=own)
+            settings = experiment.settings(
+                rounds=rounds,
+                repeats=repeats,
+                seed=seed,
+                quick=quick,
+                oracle=oracle if "oracle" in experiment.options else None,
+            )
             _run_and_report(experiment, settings, place, fresh=fresh, jobs=jobs, cluster=cluster)
         from oclok.bench.report import write_index
 
@@ -238,7 +250,9 @@ def _interruptible(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        how_to_go_on = "the same command (without --fresh) goes on from there"
-        stopped = f"\noclok: stopped; finished runs are kept in {folder}: {how_to_go_on}"
-        print(stopped, file=sys.stderr)
+        print(
+            f"\noclok: stopped; finished runs are kept in {folder}: the same command "
+            "(without --fresh) goes on from there",
+            file=sys.stderr,
+        )
         raise typer.Exit(130) from None

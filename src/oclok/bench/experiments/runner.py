@@ -116,8 +116,14 @@ def play(experiment: Experiment, settings: Settings, run: Run) -> pd.DataFrame:
     problem = experiment.problem(settings, run.variant, run.horizon, run.repeat)
     policy = experiment.policy(run.policy).policy(problem, policy_seed)
     table = simulate(policy, problem, noise_seed)
-    where = {"experiment": experiment.name, **vars(run), "data": problem.data_name}
-    del where["identity"]
+    where: dict[str, str | int] = {
+        "experiment": experiment.name,
+        "variant": run.variant,
+        "policy": run.policy,
+        "horizon": run.horizon,
+        "repeat": run.repeat,
+        "data": problem.data_name,
+    }
     for position, (name, value) in enumerate(where.items()):
         table.insert(position, name, value)
     parameters = experiment.parameters(settings, run.variant, run.policy)

@@ -7,7 +7,7 @@ options of `oclok.bench.figures.panels.Options`, and returns the Matplotlib axes
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Literal, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
@@ -194,15 +194,22 @@ def _draw_intervals(axes: Axes, shown: pd.DataFrame, scale: Scale, reference: st
     axes.axvline(equal, color=GREY, linewidth=1.0, label=f"As {reference}")
     middle, low, high = (shown[f"{scale}{end}"] for end in ("", "_low", "_high"))
     significant = (shown["p_holm"] < SIGNIFICANCE).to_numpy()
-    dots: dict[str, Any] = {"fmt": "o", "color": BLACK, "markersize": 4, "linewidth": 1.0}
     for chosen, face, label in (
         (significant, BLACK, f"Differs (p < {SIGNIFICANCE:g} after Holm's correction)"),
         (~significant, "white", "Not shown to differ"),
     ):
         if chosen.any():
-            x, y = middle[chosen], np.flatnonzero(chosen)
-            ends = [x - low[chosen], high[chosen] - x]
-            axes.errorbar(x, y, xerr=ends, markerfacecolor=face, label=label, **dots)
+            axes.errorbar(
+                middle[chosen],
+                np.flatnonzero(chosen),
+                xerr=[(middle - low)[chosen], (high - middle)[chosen]],
+                fmt="o",
+                color=BLACK,
+                markerfacecolor=face,
+                markersize=4,
+                linewidth=1.0,
+                label=label,
+            )
     if scale == "ratio":
         axes.set_xscale("log")
         panels.label_plainly(axes.xaxis, *axes.get_xlim())

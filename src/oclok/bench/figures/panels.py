@@ -131,13 +131,21 @@ def draw_curves(axes: Axes, curves: pd.DataFrame, looks: Mapping[str, Style]) ->
         size = 7.0 if look.marker == "*" else 4.5  # a star is mostly points
         marked = _staggered(len(x), i, len(present))
         # Markers that are lines have no face, and would vanish behind a white edge.
-        has_face = look.marker not in "x+1234|"
-        edge = {"markeredgecolor": "white", "markeredgewidth": 0.5} if has_face else {}
-        drawn: dict[str, Any] = {"marker": look.marker, "color": look.color}
-        line: dict[str, Any] = {"linestyle": (0.0, look.dashes or None), "linewidth": look.width}
-        line |= {"zorder": look.zorder, "markersize": size, "markevery": marked, **edge}
-        axes.plot(x, y, label=policy, **drawn, **line)
-        axes.scatter(x[marked], y[marked], size**2, linewidths=0.5, zorder=2.5, **drawn)
+        edge = {} if look.marker in "x+1234|" else _WHITE_EDGE
+        axes.plot(
+            *(x, y),
+            label=policy,
+            color=look.color,
+            linestyle=(0.0, look.dashes or None),
+            linewidth=look.width,
+            zorder=look.zorder,
+            marker=look.marker,
+            markersize=size,
+            markevery=marked,
+            **edge,
+        )
+        above: dict[str, Any] = {"marker": look.marker, "color": look.color, "zorder": 2.5}
+        axes.scatter(x[marked], y[marked], size**2, linewidths=0.5, **above)
         if "low" in curve and (curve["high"] > curve["low"]).any():
             low, high = curve["low"].to_numpy(), curve["high"].to_numpy()
             axes.fill_between(x, low, high, color=look.color, alpha=0.16, linewidth=0, zorder=1.5)
@@ -199,6 +207,9 @@ def _draw_legend(figure: Figure) -> None:
     figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
 
 
+_WHITE_EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5}
+
+
 def _label_lines(axes: Axes) -> None:
     """Write the name of each line at its right end, moved apart where they would overlap."""
     lines = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
@@ -206,9 +217,15 @@ def _label_lines(axes: Axes) -> None:
     gap = 9.5 / (72 * axes.get_position().height * height)
     points = [np.asarray(line.get_xydata())[-1] for line in lines]
     ends = (axes.transScale + axes.transLimits).transform(points)[:, 1]
-    beside: dict[str, Any] = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
     for line, y in zip(lines, _apart(np.clip(ends, 0, 1), gap), strict=True):
-        axes.annotate(str(line.get_label()), (1.02, y), color=line.get_color(), **beside)
+        axes.annotate(
+            str(line.get_label()),
+            (1.02, y),
+            xycoords="axes fraction",
+            va="center",
+            color=line.get_color(),
+            annotation_clip=False,
+        )
 
 
 def _apart(heights: FloatArray, gap: float) -> FloatArray:

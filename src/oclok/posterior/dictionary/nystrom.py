@@ -190,10 +190,16 @@ class NystromModel(IncrementalPosterior):
             whitened = self.regression.whiten(phi)
             std = dgemv(1.0, whitened * whitened, self._ones, beta=1.0, y=residual, trans=1)
         np.sqrt(std, out=std)
-        s, scale = self.trace / self.noise_std**2, math.sqrt(self.regression.quadratic_form)
         slack = STATE_ROUNDING * self._kappa_U
-        slacks = slack * max(1.0, math.sqrt(ddot(m, m))), slack
-        mean_error, std_error = error_bounds(std, residual, rounding_std, s, scale, *slacks)
+        mean_error, std_error = error_bounds(
+            std,
+            residual,
+            rounding_std,
+            self.trace / self.noise_std**2,
+            math.sqrt(self.regression.quadratic_form),
+            slack * max(1.0, math.sqrt(ddot(m, m))),
+            slack,
+        )
         return NystromPrediction.trusted(
             contexts=X,
             mean=mean,

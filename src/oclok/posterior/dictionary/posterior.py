@@ -261,7 +261,10 @@ class DictionaryPosterior(WrappingPosterior):
         self._novel = GrowableArray()
 
     def _larger(self, model: NystromModel, X: FloatArray, count: int) -> NystromModel | None:
-        """Return `model` if it covers all contexts, or an untaught larger one that is worth it."""
+        """Return `model` if it covers all contexts, or a larger one that has learned nothing.
+
+        None if that takes more basis functions than are worth having.
+        """
         parts = [self._novel.array[-REMEMBERED:], X]
         larger = covering_model(model, parts, self._most_pivots(count))
         if larger is not None and larger is not model:
